@@ -1,0 +1,55 @@
+# Two commands for a newcomer: `make demo` and `make test`. Everything is installed into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+READY_DOCS := $(VENV)/.ready-docs
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all check format bench docs clean
+
+help:  ## Show the targets.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+setup: $(READY)  ## Make the virtual environment with everything in it.
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Try make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## Adapt from one person to another on real data and write transpl-demo/report.html.
+	$(BIN)/transpl demo --out transpl-demo
+
+check: $(READY)  ## Lint, types, rooms.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check  ## All checks and the fast tests, with coverage.
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+test-all: check  ## Also the tests that take minutes.
+	$(BIN)/python -m pytest -m '' --cov --cov-report=term
+
+format: $(READY)  ## Format the code.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Measure speed as ratios within one run; writes benchmarks/out/bench.json.
+	$(BIN)/python -m benchmarks
+
+docs: $(READY_DOCS)  ## Build the documentation into docs/_build/html.
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+$(READY_DOCS): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	@touch $@
+
+clean:  ## Remove what was built; keeps results.
+	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*

@@ -1,0 +1,38 @@
+"""TransPL: adapt a time-series classifier to a new user, device or patient without new labels.
+
+>>> from transpl import TransPL, datasets
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transpl import datasets
+    from transpl.errors import InputError
+    from transpl.estimator import TransPL
+    from transpl.methods import PseudoLabels
+
+try:
+    __version__ = version("transpl")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "0+unknown"
+
+__all__ = ["InputError", "PseudoLabels", "TransPL", "__version__", "datasets"]
+
+_HOME = {"InputError": "transpl.errors", "TransPL": "transpl.estimator", "PseudoLabels": "transpl.methods"}
+
+
+def __getattr__(name: str) -> Any:
+    # Torch takes seconds to load: pay for it when a class is asked for, not on `import transpl`.
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name == "datasets":
+        return import_module("transpl.datasets")
+    raise AttributeError(f"module 'transpl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,270 @@
+"""The front door for people who type commands. Thin: parses, calls, prints.
+
+Progress and notes go to stderr, results to stdout or files; the exit code is 0 only if all of it worked.
+Heavy imports wait inside the commands, so that `transpl --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transpl.errors import InputError, one_of, wrong
+
+if TYPE_CHECKING:
+    from transpl.jobs import Outcome
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    help="Adapt a time-series classifier to a new user, device or patient without new labels, and see what shifted.",
+)
+
+Columns = Annotated[
+    str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
+]
+DomainColumn = Annotated[str | None, typer.Option(help="Column that names the domain (user, device, patient).")]
+TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
+GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
+Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
+Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Mode = Annotated[str, typer.Option(help="finetune: train on the pseudo-labels; markov: no gradient step.")]
+
+
+@app.command(epilog="Example: `transpl demo --out transpl-demo`")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("transpl-demo"),
+    dataset: Annotated[str, typer.Option(help="watch, synthetic, or a prepared set in $TRANSPL_DATA.")] = "watch",
+    pair: Annotated[
+        str | None, typer.Option(help="Source and target domain, as 2-7. Default: the set's first pair.")
+    ] = None,
+    mode: Mode = "finetune",
+    seed: Seed = 0,
+    epochs: Epochs = 60,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Adapt from one person to another on real data that pip installs, and write a report to open."""
+    from transpl import TransPL, datasets, jobs
+
+    data = datasets.load(dataset)
+    source, target = _pair(pair, data)
+    job = jobs.from_dataset(data, source, target, mode=mode)
+    _say(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
+    model = TransPL(random_state=seed, max_epochs=epochs, n_threads=threads, device=device, verbose=True)
+    _tell(jobs.run(job, model, out, _say))
+
+
+@app.command(
+    epilog="Example: `transpl adapt --source lab.csv --target home.csv --label-col activity --time-col t --out results`"
+)
+def adapt(
+    source: Annotated[Path, typer.Option(help="Labelled source recordings: npz, csv or parquet.")],
+    target: Annotated[Path, typer.Option(help="Target recordings; labels in it are used for scoring only.")],
+    out: Annotated[Path, typer.Option(help="Folder for model, predictions, metrics and report.")],
+    label_col: Annotated[str | None, typer.Option(help="Column with the class (csv, parquet).")] = None,
+    domain_col: DomainColumn = None,
+    source_domain: Annotated[str | None, typer.Option(help="Use only these rows of --source.")] = None,
+    target_domain: Annotated[str | None, typer.Option(help="Use only these rows of --target.")] = None,
+    time_col: TimeColumn = None,
+    group_col: GroupColumn = None,
+    channels: Columns = None,
+    window: Window = None,
+    step: Step = None,
+    prior: Annotated[str | None, typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.")] = None,
+    mode: Mode = "finetune",
+    patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
+    width: Annotated[int, typer.Option(min=8, help="Size of the network: 64 or 128.")] = 64,
+    sigma: Annotated[float, typer.Option(help="Smaller trusts shifted channels less.")] = 0.2,
+    seed: Seed = 0,
+    epochs: Epochs = 200,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Adapt a classifier from labelled recordings to unlabelled ones; go on where an interrupted run stopped."""
+    from transpl import TransPL, jobs
+    from transpl.datasets.recordings import read_recordings
+
+    one_of("--mode", mode, ("finetune", "markov"))
+    reading = {
+        "domain_col": domain_col,
+        "time_col": time_col,
+        "group_col": group_col,
+        "channels": _names(channels),
+        "window": window or 128,
+        "step": step,
+    }
+    lab = read_recordings(source, domain=source_domain, label_col=label_col, require_labels=True, **reading)
+    _say(lab.description)
+    reading["channels"] = list(lab.channel_names) if source.suffix != ".npz" else None
+    field = read_recordings(target, domain=target_domain, label_col=_if_present(target, label_col), **reading)
+    _say(field.description)
+    job = jobs.from_recordings(
+        lab,
+        field,
+        source_name=source_domain or source.stem,
+        target_name=target_domain or target.stem,
+        prior=_shares(prior),
+        mode=mode,
+    )
+    model = TransPL(
+        random_state=seed,
+        max_epochs=epochs,
+        n_threads=threads,
+        device=device,
+        patch_length=patch_length,
+        width=width,
+        sigma=sigma,
+        verbose=True,
+    )
+    outcome = jobs.run(job, model, out, _say)
+    jobs.remember_reading(out, reading)
+    _tell(outcome)
+
+
+@app.command(epilog="Example: `transpl predict --model results --input new.csv > labels.csv`")
+def predict(
+    model: Annotated[Path, typer.Option(help="Folder written by adapt or demo, or by TransPL.save.")],
+    input: Annotated[Path, typer.Option(help="Recordings: npz, csv or parquet.")],
+    out: Annotated[Path | None, typer.Option(help="File for the table. Default: stdout.")] = None,
+    domain_col: DomainColumn = None,
+    domain: Annotated[str | None, typer.Option(help="Use only these rows.")] = None,
+    time_col: TimeColumn = None,
+    group_col: GroupColumn = None,
+    channels: Columns = None,
+    window: Window = None,
+    step: Step = None,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Label new recordings: one csv row per window with label, confidence and a probability per class."""
+    from transpl import jobs
+    from transpl.datasets.recordings import read_recordings
+    from transpl.files import replacing
+
+    fitted, reading = jobs.load_model(model)
+    fitted.set_params(n_threads=threads, device=device)
+    given = {
+        "domain_col": domain_col,
+        "time_col": time_col,
+        "group_col": group_col,
+        "channels": _names(channels),
+        "window": window,
+        "step": step,
+    }
+    reading |= {name: value for name, value in given.items() if value is not None}
+    recordings = read_recordings(input, domain=domain, **reading)
+    _say(recordings.description)
+    table = jobs.predictions_table(fitted, recordings.X, jobs.where(recordings))
+    if out is None:
+        table.to_csv(sys.stdout, index=False)
+    else:
+        with replacing(out) as part:
+            table.to_csv(part, index=False)
+        _say(f"wrote {out}")
+
+
+@app.command(epilog="Example: `transpl report results`")
+def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt or demo.")]) -> None:
+    """Write report.html again from saved results."""
+    from transpl.report import write_report
+
+    typer.echo(write_report(folder))
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False) -> None:
+    if version:
+        from transpl import __version__
+
+        typer.echo(f"transpl {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; what went wrong is said in one line."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except InputError as error:
+        _fail(str(error), code=2)
+    except KeyboardInterrupt:
+        _fail("interrupted. Run the same command again: it goes on from the last checkpoint.", code=130)
+    except (OSError, RuntimeError) as error:
+        _fail(f"{type(error).__name__}: {error}", code=1)
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _fail(message: str, code: int) -> None:
+    _say(f"error: {' '.join(message.split())}")
+    sys.exit(code)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say(f"note: {message}")
+
+
+def _tell(outcome: Outcome) -> None:
+    """Print the scores, where there are any, and where to look."""
+    names = {
+        "before": "before adaptation",
+        "after": "after adaptation",
+        "pseudo_labels": "pseudo-labels (target train)",
+    }
+    for key, words in names.items():
+        found = (outcome.metrics or {}).get(key)
+        if found:
+            typer.echo(
+                f"{words:<30} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
+                f"   ({found['windows']} windows)"
+            )
+    typer.echo(f"open {outcome.folder / 'report.html'}")
+
+
+def _pair(text: str | None, data: Any) -> tuple[int, int]:
+    if text is None:
+        return data.pairs[0]
+    try:
+        source, target = (int(part) for part in text.split("-"))
+    except ValueError:
+        raise wrong("--pair", expected="two domain numbers, as 2-7", got=repr(text), advice="See the docs.") from None
+    return source, target
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _shares(text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        return {name.strip(): float(share) for name, share in (part.split("=") for part in text.split(","))}
+    except ValueError:
+        raise wrong(
+            "--prior", expected="class=share pairs, as walk=0.6,sit=0.4", got=repr(text), advice="Mend it."
+        ) from None
+
+
+def _if_present(path: Path, column: str | None) -> str | None:
+    """The label column, if this file has it: a target usually has none."""
+    from transpl.datasets.recordings import has_column
+
+    return column if column is not None and has_column(path, column) else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Windows that are already cut: an npz with `X` and, if the user has them, labels, domains, groups and names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.datasets.cutting import Text
+from transpl.datasets.prepared import as_names, read_npz
+from transpl.datasets.tables import as_text
+from transpl.errors import unreadable, wrong
+from transpl.windows import as_windows
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class WindowArchive(NamedTuple):
+    """Windows and what the file says of each, as text; None where it says nothing."""
+
+    X: NDArray[np.float32]  # (n, channels, time)
+    label: Text | None
+    domain: Text | None
+    group: Text | None
+    channel_names: tuple[str, ...]
+
+
+def read_windows(
+    path: Path,
+    label_key: str | None = None,
+    domain_key: str | None = None,
+    group_key: str | None = None,
+    channels: Sequence[str] | None = None,
+) -> WindowArchive:
+    """Read an npz; a key that is not given is looked for under its usual name and may be absent."""
+    arrays = read_npz(path)
+    if "X" not in arrays:
+        raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
+    X = as_windows(arrays["X"], name=f"X of {path.name}").values
+    names = _channel_names(arrays, X.shape[1], path)
+    label = _per_window(arrays, "label_col", label_key, "y", len(X), path)
+    domain = _per_window(arrays, "domain_col", domain_key, "domain", len(X), path)
+    group = _per_window(arrays, "group_col", group_key, "group", len(X), path)
+    if channels is not None:
+        X, names = _pick_channels(X, names, channels, path)
+    return WindowArchive(
+        X,
+        None if label is None else _as_labels(label, arrays, path),
+        None if domain is None else as_text(domain),
+        None if group is None else as_text(group),
+        names,
+    )
+
+
+def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: int, path: Path) -> NDArray[Any] | None:
+    if key is None and usual not in arrays:
+        return None
+    name = usual if key is None else key
+    if name not in arrays:
+        raise wrong(
+            argument, expected=f"a key of {path.name} ({', '.join(arrays)})", got=repr(name), advice="Check it."
+        )
+    values = arrays[name]
+    if values.shape != (n,):
+        expected = f"one entry per window ({n})"
+        raise wrong(f"{name} of {path.name}", expected=expected, got=f"shape {values.shape}", advice="Save it anew.")
+    return values.astype(str) if values.dtype.kind == "S" else values
+
+
+def _as_labels(y: NDArray[Any], arrays: Arrays, path: Path) -> Text:
+    """Return labels as text; integers are looked up in `class_names`, and -1 is a window without label."""
+    if y.dtype.kind not in "iu":
+        return as_text(y)
+    if "class_names" not in arrays:
+        return np.where(y == -1, "", y.astype(str))
+    names = np.array([*as_names(f"class_names of {path.name}", arrays["class_names"]), ""])
+    if y.min() < -1 or y.max() >= len(names) - 1:
+        expected = f"indices in 0..{len(names) - 2}, or -1 for none"
+        raise wrong(f"y of {path.name}", expected=expected, got=f"{y.min()}..{y.max()}", advice="Name every class.")
+    return np.asarray(names[y], dtype=str)
+
+
+def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:
+    if "channel_names" not in arrays:
+        return tuple(f"channel_{c}" for c in range(n))
+    names = as_names(f"channel_names of {path.name}", arrays["channel_names"])
+    if len(names) != n:
+        raise wrong(f"channel_names of {path.name}", expected=f"{n} names", got=len(names), advice="Name each channel.")
+    return names
+
+
+def _pick_channels(
+    X: NDArray[np.float32], names: tuple[str, ...], channels: Sequence[str], path: Path
+) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    if not channels or len(set(channels)) < len(channels) or not set(channels) <= set(names):
+        expected = f"channels of {path.name} ({', '.join(names)}), each once"
+        raise wrong("channels", expected=expected, got=list(channels), advice="Name only what is there.")
+    return X[:, [names.index(name) for name in channels]], tuple(channels)

@@ -1,0 +1,45 @@
+"""Which domain is adapted to which: the published (source, target) pairs, and a rule for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+from transpl.errors import wrong
+
+Pairs = tuple[tuple[int, int], ...]
+
+# AdaTime's pairs, which TransPL uses too; PTB's are TransPL's own (age groups).
+PUBLISHED: dict[str, Pairs] = {
+    "ucihar": ((2, 11), (6, 23), (7, 13), (9, 18), (12, 16), (18, 27), (20, 5), (24, 8), (28, 27), (30, 20)),
+    "wisdm": ((7, 18), (20, 30), (35, 31), (17, 23), (6, 19), (2, 11), (33, 12), (5, 26), (28, 4), (23, 32)),
+    "hhar": ((0, 6), (1, 6), (2, 7), (3, 8), (4, 5), (5, 0), (6, 1), (7, 4), (8, 3), (0, 2)),
+    "ptb": ((1, 3), (1, 4), (3, 4), (4, 1)),
+}
+MOST_DOMAINS_FOR_ALL_PAIRS = 12
+
+
+def pairs_for(name: str, domains: Sequence[int]) -> Pairs:
+    """Return the published pairs of the data set `name`; for any other name, `default_pairs`."""
+    if name not in PUBLISHED:
+        return default_pairs(domains)
+    absent = sorted({i for pair in PUBLISHED[name] for i in pair} - set(domains))
+    if absent:
+        raise wrong(
+            "domain",
+            expected=f"every domain of the published pairs of {name}",
+            got=f"no window of {', '.join(map(str, absent))}",
+            advice="If this is a part or another data set, give it another name.",
+        )
+    return PUBLISHED[name]
+
+
+def default_pairs(domains: Sequence[int]) -> Pairs:
+    """Return all ordered pairs of up to 12 domains.
+
+    For more domains, each with the next one and the last with the first, so that every domain is
+    source once and target once.
+    """
+    if len(domains) <= MOST_DOMAINS_FOR_ALL_PAIRS:
+        return tuple(permutations(domains, 2))
+    return tuple(zip(domains, (*domains[1:], domains[0]), strict=True))

@@ -1,0 +1,118 @@
+"""Prepared data sets: one npz per data set, read without executing anything in it and written in one go.
+
+Keys: `X` (n, channels, time), `y`, `domain`, `split` (0 train, 1 test), `class_names`, `channel_names`.
+Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`. Other keys are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+from numpy.typing import NDArray
+
+from transpl.datasets.base import Dataset
+from transpl.datasets.pairs import pairs_for
+from transpl.errors import InputError, NotReadable, unreadable, wrong
+from transpl.files import replacing
+
+KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def data_home() -> Path:
+    """Return the folder of prepared data: $TRANSPL_DATA, or the platform's cache folder."""
+    return Path(os.environ.get("TRANSPL_DATA") or platformdirs.user_cache_dir("transpl")).expanduser()
+
+
+def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Dataset:
+    """Read a prepared data set; `name` (default: the file's) decides which published pairs it gets."""
+    path = Path(path)
+    arrays = read_npz(path, (*KEYS, "pairs"))
+    missing = [key for key in KEYS if key not in arrays]
+    if missing:
+        raise unreadable(
+            path,
+            problem=f"not a prepared data set: no {', '.join(missing)}",
+            advice="Write it with transpl.datasets.prepared.save_prepared.",
+        )
+    try:
+        return _dataset(path.stem if name is None else name, arrays)
+    except InputError as error:
+        raise NotReadable(f"{path}: {error}") from None
+
+
+def save_prepared(dataset: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write `dataset` in the prepared layout, atomically."""
+    with replacing(path) as part, open(part, "wb") as stream:
+        np.savez_compressed(
+            stream,
+            X=dataset.X,
+            y=dataset.y,
+            domain=dataset.domain_ids,
+            split=dataset.split,
+            class_names=np.array(dataset.class_names),
+            channel_names=np.array(dataset.channel_names),
+            pairs=np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
+        )
+
+
+def read_npz(path: Path, keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Return those of `keys` (default: all) that an npz has; a file that is absent, damaged or pickled is refused."""
+    try:
+        with open(path, "rb") as stream:  # numpy leaves a damaged file open if it opens it itself
+            archive = np.load(stream, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise unreadable(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
+            return {key: archive[key] for key in archive.files if keys is None or key in keys}
+    except NotReadable:
+        raise
+    except FileNotFoundError:
+        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+    except _DAMAGE as error:
+        raise unreadable(path, problem=_problem(error), advice="Write it anew with numpy.savez.") from None
+
+
+def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
+    """Return a one-dimensional array of text as a tuple."""
+    if array.ndim != 1 or array.dtype.kind not in "US":
+        got = f"{array.dtype} of shape {array.shape}"
+        raise wrong(key, expected="a list of text", got=got, advice="Write the names as text.")
+    return tuple(array.astype(str).tolist())
+
+
+def _problem(error: BaseException) -> str:
+    reason = " ".join(str(error).split())
+    if "pickle" in reason:
+        return "contains pickled objects, which could run code and are not read"
+    return f"not an npz, or damaged ({reason})"
+
+
+def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
+    pairs = arrays["pairs"].tolist() if "pairs" in arrays else pairs_for(name, np.unique(arrays["domain"]).tolist())
+    return Dataset(
+        name=name,
+        X=arrays["X"],
+        y=arrays["y"],
+        domain_ids=arrays["domain"],
+        split=arrays["split"],
+        class_names=as_names("class_names", arrays["class_names"]),
+        channel_names=as_names("channel_names", arrays["channel_names"]),
+        pairs=pairs,
+    )

@@ -1,0 +1,258 @@
+"""Users' own files into windows: long tables (csv, parquet), or npz with windows already cut.
+
+A table has one row per time step and one column per channel; other columns may name the domain (who, which
+device), the group (which recording), the label and the time. An npz has `X` (n, channels, time) and may have `y`,
+`domain`, `group`, `class_names` and `channel_names`; the prepared layout of the data sets is one of this kind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl.datasets.archives import read_windows
+from transpl.datasets.cutting import Rows, Text, cut_rows
+from transpl.datasets.tables import (
+    CSV,
+    PARQUET,
+    as_text,
+    has_suffix,
+    number_columns,
+    read_table,
+    require_columns,
+    seconds_column,
+)
+from transpl.errors import unreadable, wrong
+
+__all__ = ["Recordings", "read_recordings", "read_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recordings:
+    """Windows from a user's file.
+
+    X : (n, channels, time) float32
+    y : (n,) labels as text, "" for a window without label; None if no window has one
+    domain, group : (n,) text, or None if the file does not say
+    start : (n,) the row of the file, from 0 after the header, that holds a window's first sample; None for npz
+    description : one sentence on what was read and what was left out
+    """
+
+    X: NDArray[np.float32]
+    y: Text | None
+    domain: Text | None
+    group: Text | None
+    start: NDArray[np.int64] | None
+    channel_names: tuple[str, ...]
+    description: str
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def read_recordings(
+    path: str | os.PathLike[str],
+    *,
+    domain: object = None,
+    domain_col: str | None = None,
+    label_col: str | None = None,
+    time_col: str | None = None,
+    group_col: str | None = None,
+    channels: Sequence[str] | None = None,
+    window: int = 128,
+    step: int | None = None,
+    require_labels: bool = False,
+) -> Recordings:
+    """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
+
+    domain : keep only the rows whose `domain_col` is this, compared as text
+    channels : columns to use (default: every numeric column not named by another argument)
+    require_labels : refuse a file in which a window has no label
+
+    No window spans a change of domain, group or label, a missing value, or a gap. With `time_col` the rows of each
+    (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
+    in the file's order, and a gap is where rows of others lie between.
+
+    For npz the windows are as they are: `window`, `step` and `time_col` do not apply, and the other columns name
+    keys (default: "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has them.
+    """
+    path = Path(path)
+    columns = _Columns(domain_col, group_col, label_col, time_col)
+    wanted = [channels] if isinstance(channels, str) else channels
+    if has_suffix(path, (".npz",)):
+        found = _from_npz(path, domain, columns, wanted)
+    elif has_suffix(path, CSV + PARQUET):
+        found = _from_table(path, domain, columns, wanted, *_check_lengths(window, step))
+    else:
+        expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
+        raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
+    if require_labels:
+        _refuse_unlabelled(found, path, label_col)
+    return found
+
+
+class _Columns(NamedTuple):
+    """The columns of a table that are not channels, None where there is none."""
+
+    domain_col: str | None
+    group_col: str | None
+    label_col: str | None
+    time_col: str | None
+
+
+def _check_lengths(window: int, step: int | None) -> tuple[int, int]:
+    step = max(1, window // 2) if step is None else step
+    for name, value in (("window", window), ("step", step)):
+        if value < 1:
+            raise wrong(name, expected="a number of rows, 1 or more", got=value, advice="Choose a positive number.")
+    return window, step
+
+
+def _from_table(
+    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, window: int, step: int
+) -> Recordings:
+    frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
+    require_columns(frame, path, **columns._asdict())
+    if frame.empty:
+        raise unreadable(path, problem="no rows", advice="Write one row per time step.")
+    names = _channels(frame, path, columns, channels)
+    rows = _rows(frame, path, domain, columns, names)
+    found = cut_rows(rows, window, step, path.name)
+    left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
+    y = _labels(None if rows.label is None else rows.label[found.first])
+    return Recordings(
+        X=found.X,
+        y=y,
+        domain=None if rows.domain is None else rows.domain[found.first],
+        group=None if rows.group is None else rows.group[found.first],
+        start=rows.number[found.first],
+        channel_names=names,
+        description=(
+            f"{_title(path, domain)}: {_count(len(rows.number), 'row')}, {_list_channels(names)}, "
+            f"{_count(found.n_groups, 'group')} -> {_count(len(found.X), 'window')} of {window}, step {step}"
+            f"{left_out}{_unlabelled_note(y)}"
+        ),
+    )
+
+
+def _channels(frame: pd.DataFrame, path: Path, columns: _Columns, channels: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the wanted channels, or every numeric column that has no other role and is no written-out index."""
+    if channels is None:
+        free = [column for column in frame.columns if column not in columns and not str(column).startswith("Unnamed:")]
+        numeric = frame[free].select_dtypes(include="number", exclude="timedelta").columns
+        if len(numeric) == 0:
+            present = ", ".join(map(repr, frame.columns))
+            raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
+        return tuple(numeric)
+    for column in channels:
+        require_columns(frame, path, channels=column)
+    taken = [column for column in channels if column in columns]
+    if not channels or taken or len(set(channels)) < len(channels):
+        expected = "one or more columns, each once and none of them the domain, group, label or time"
+        raise wrong("channels", expected=expected, got=list(channels), advice="Name only signals.")
+    return tuple(channels)
+
+
+def _rows(frame: pd.DataFrame, path: Path, domain: object, columns: _Columns, names: tuple[str, ...]) -> Rows:
+    """Take the rows of `domain` out of the table, as arrays."""
+    number = np.arange(len(frame), dtype=np.int64)
+    if domain is not None:
+        if columns.domain_col is None:
+            advice = "Name the column that says whose a row is."
+            raise wrong("domain_col", expected=f"the column to find domain {domain!r} in", got=None, advice=advice)
+        number = _select(as_text(frame[columns.domain_col]), domain, f"{columns.domain_col!r} of {path.name}")
+        frame = frame.iloc[number]
+    return Rows(
+        number=number,
+        values=number_columns(frame, names, path),
+        time=seconds_column(frame, columns.time_col, path) if columns.time_col else None,
+        label=as_text(frame[columns.label_col]) if columns.label_col else None,
+        domain=_filled(frame, columns.domain_col, path) if columns.domain_col else None,
+        group=_filled(frame, columns.group_col, path) if columns.group_col else None,
+    )
+
+
+def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
+    """Return a column as text that must have an entry in every row."""
+    text = as_text(frame[column])
+    empty = np.flatnonzero(text == "")
+    if len(empty):
+        got = f"{_count(len(empty), 'empty one')}, the first in row {frame.index[empty[0]]}"
+        raise wrong(
+            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove them."
+        )
+    return text
+
+
+def _from_npz(path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None) -> Recordings:
+    found = read_windows(path, columns.label_col, columns.domain_col, columns.group_col, channels)
+    rows = np.arange(len(found.X))
+    if domain is not None:
+        if found.domain is None:
+            raise unreadable(path, problem=f"no domain in it to find {domain!r}", advice="Save the ids as domain.")
+        rows = _select(found.domain, domain, f"domain of {path.name}")
+    y = _labels(None if found.label is None else found.label[rows])
+    return Recordings(
+        X=found.X[rows],
+        y=y,
+        domain=None if found.domain is None else found.domain[rows],
+        group=None if found.group is None else found.group[rows],
+        start=None,
+        channel_names=found.channel_names,
+        description=(
+            f"{_title(path, domain)}: {_count(len(rows), 'window')} of {found.X.shape[2]}, already cut, "
+            f"{_list_channels(found.channel_names)}{_unlabelled_note(y)}"
+        ),
+    )
+
+
+def _select(whose: Text, domain: object, where: str) -> NDArray[np.int64]:
+    """Return the rows whose domain is `domain`."""
+    rows: NDArray[np.int64] = np.flatnonzero(whose == as_text([domain])[0])
+    if len(rows) == 0:
+        present = _shorten([repr(str(value)) for value in np.unique(whose) if value != ""])
+        raise wrong(
+            "domain", expected=f"a value of {where} ({present})", got=repr(domain), advice="Choose one of them."
+        )
+    return rows
+
+
+def _labels(y: Text | None) -> Text | None:
+    """Return None instead of labels that are all missing."""
+    return None if y is None or (y == "").all() else y
+
+
+def _refuse_unlabelled(found: Recordings, path: Path, label_col: str | None) -> None:
+    missing = len(found) if found.y is None else int((found.y == "").sum())
+    if missing:
+        got = "none" if missing == len(found) else f"{missing:,} of {len(found):,} windows without"
+        where = "no label_col was named" if label_col is None else f"labels are read from {label_col!r}"
+        raise wrong(path.name, expected="a label for every window", got=got, advice=f"Add them ({where}).")
+
+
+def _title(path: Path, domain: object) -> str:
+    return path.name if domain is None else f"{path.name}, domain {domain}"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _list_channels(names: tuple[str, ...]) -> str:
+    return f"{_count(len(names), 'channel')} ({_shorten(names)})"
+
+
+def _shorten(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _unlabelled_note(y: Text | None) -> str:
+    missing = 0 if y is None else int((y == "").sum())
+    return f"; {_count(missing, 'window')} without label" if missing else ""

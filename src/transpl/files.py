@@ -1,0 +1,75 @@
+"""Writing so that nothing is lost: a temporary name first, then one rename."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transpl.errors import unreadable
+
+_CHUNK = 1 << 20
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; it takes `path`'s place only if the block succeeds."""
+    final = Path(path)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=f".part{final.suffix}", dir=final.parent)
+    os.close(descriptor)
+    part = Path(name)
+    try:
+        yield part
+        _flush_to_disk(part)
+        _give_default_permissions(part)
+        os.replace(part, final)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path` atomically, as UTF-8."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write `value` as readable JSON, atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read JSON; a missing or damaged file gets a one-line error."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+    except (ValueError, OSError, RecursionError) as error:
+        raise unreadable(path, problem=f"not readable as JSON ({error})", advice="Write it anew.") from None
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _flush_to_disk(path: Path) -> None:
+    with open(path, "rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def _give_default_permissions(path: Path) -> None:
+    # mkstemp makes files private; a result should be as readable as any file the user creates.
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)

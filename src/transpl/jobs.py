@@ -1,0 +1,266 @@
+"""The main job, data in, folder out: fit, adapt, label, score, save, report.
+
+The folder holds `model/`, `predictions.csv`, `summary.json`, `metrics.json` (where labels exist) and `report.html`.
+An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score
+
+from transpl import TransPL, __version__
+from transpl.datasets import Dataset
+from transpl.datasets.recordings import Recordings
+from transpl.errors import wrong
+from transpl.files import read_json, replacing, write_json
+from transpl.report import write_report
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Source windows (n, channels, time) with their labels."""
+
+    X: NDArray
+    y: NDArray
+
+
+@dataclass(frozen=True)
+class Target:
+    """Target windows; `y` is for scoring only and never reaches the model.
+
+    where : columns that tell where each window comes from (group, start), copied to predictions.csv
+    """
+
+    X: NDArray
+    y: NDArray | None = None
+    where: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """source trains, validation (or a held-out part of source) decides when to stop, target is adapted to without
+    labels, test (by default the target itself) is labelled and, where labels are known, scored."""
+
+    source: Source
+    target: Target
+    channel_names: tuple[str, ...]
+    source_name: str = "source"
+    target_name: str = "target"
+    validation: Source | None = None
+    test: Target | None = None
+    prior: dict[str, float] | None = None
+    mode: str = "finetune"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where the results are, and the scores before and after if labels are known."""
+
+    folder: Path
+    metrics: dict[str, Any] | None
+
+
+def run(job: Job, model: TransPL, out: Path, say: Say = lambda line: None) -> Outcome:
+    """Do the job with an unfitted `model` and write everything to `out`."""
+    _check(job)
+    out.mkdir(parents=True, exist_ok=True)
+    with _record_of_failure(out):
+        checkpoints = out / "checkpoints"
+        model.set_params(checkpoint_dir=checkpoints)
+        outcome = _run(job, model, out, say)
+        model.set_params(checkpoint_dir=None)
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    return outcome
+
+
+def from_dataset(data: Dataset, source: int, target: int, *, mode: str = "finetune") -> Job:
+    """The paper's protocol: source train and target train learn, source test stops training, target test is scored."""
+    names = np.array(data.class_names)
+    here, there = data.domain(source), data.domain(target)
+    return Job(
+        source=Source(here.X_train, names[here.y_train]),
+        validation=Source(here.X_test, names[here.y_test]),
+        target=Target(there.X_train, names[there.y_train]),
+        test=Target(there.X_test, names[there.y_test]),
+        channel_names=data.channel_names,
+        source_name=f"{data.name} {source}",
+        target_name=f"{data.name} {target}",
+        mode=mode,
+    )
+
+
+def from_recordings(source: Recordings, target: Recordings, **options: Any) -> Job:
+    """Two sets of recordings: labelled source, target whose labels (if any) only score."""
+    if source.channel_names != target.channel_names:
+        raise wrong(
+            "--target",
+            expected=f"channels {', '.join(source.channel_names)}",
+            got=", ".join(target.channel_names),
+            advice="Name the channels of both files with --channels.",
+        )
+    assert source.y is not None
+    labelled = _is_labelled(source.y)
+    scored = target.y if target.y is not None and _is_labelled(target.y).all() else None
+    return Job(
+        source=Source(source.X[labelled], source.y[labelled]),
+        target=Target(target.X, scored, where(target)),
+        channel_names=source.channel_names,
+        **options,
+    )
+
+
+def where(recordings: Recordings) -> pd.DataFrame:
+    """Where each window comes from: its number, and group, domain and first sample where they are known."""
+    columns = {"window": np.arange(len(recordings.X))}
+    known = {name: getattr(recordings, name) for name in ("domain", "group", "start")}
+    return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
+
+
+def remember_reading(out: Path, reading: dict[str, Any]) -> None:
+    """Keep how the recordings were read beside the model, so that `predict` reads new ones the same way."""
+    write_json(out / "model" / "reading.json", reading)
+
+
+def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
+    """Load a model from a job's folder or from a model folder, and how its recordings were read."""
+    home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
+    reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
+    return TransPL.load(home), reading
+
+
+def _is_labelled(y: NDArray) -> NDArray[np.bool_]:
+    return ~pd.isna(y)
+
+
+def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row per window: where it comes from, label, confidence, one probability per class."""
+    p = model.predict_proba(X)
+    table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
+    table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
+    return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
+
+
+def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
+    test = job.target if job.test is None else job.test
+    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
+    validation = (None, None) if job.validation is None else (job.validation.X, job.validation.y)
+    model.fit(job.source.X, job.source.y, *validation)
+    before = model.predict(test.X)
+    say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {job.mode}")
+    model.adapt(job.target.X, prior=job.prior, mode=job.mode)
+    pseudo = model.pseudo_label(job.target.X)
+    table = predictions_table(model, test.X, test.where)
+
+    with replacing(out / "predictions.csv") as part:
+        table.to_csv(part, index=False)
+    model.set_params(checkpoint_dir=None)
+    model.save(out / "model")
+    metrics = _metrics(job, test, before, pseudo.labels, table["label"].to_numpy())
+    if metrics is not None:
+        write_json(out / "metrics.json", metrics)
+    else:
+        (out / "metrics.json").unlink(missing_ok=True)
+    write_json(out / "summary.json", _summary(job, model, test, table))
+    write_report(out)
+    return Outcome(out, metrics)
+
+
+def _metrics(job: Job, test: Target, before: NDArray, pseudo: NDArray, after: NDArray) -> dict[str, Any] | None:
+    """Scores of the labels before and after adaptation, and of the pseudo-labels on the target."""
+    result: dict[str, Any] = {}
+    if job.target.y is not None:
+        result["pseudo_labels"] = score(job.target.y, pseudo)
+    if test.y is not None:
+        result["before"], result["after"] = score(test.y, before), score(test.y, after)
+        names = sorted(set(test.y.tolist()) | set(after.tolist()), key=str)
+        matrix = confusion_matrix(test.y.astype(str), after.astype(str), labels=[str(name) for name in names])
+        result["confusion"] = {"labels": [str(name) for name in names], "counts": matrix.tolist()}
+    return result or None
+
+
+def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
+    """Accuracy, and F1 averaged over the classes that occur in `truth`."""
+    a, b = truth.astype(str), labels.astype(str)
+    return {
+        "windows": len(a),
+        "accuracy": float(accuracy_score(a, b)),
+        "macro_f1": float(f1_score(a, b, labels=np.unique(a), average="macro", zero_division=0)),
+    }
+
+
+def _summary(job: Job, model: TransPL, test: Target, table: pd.DataFrame) -> dict[str, Any]:
+    def shares(labels: NDArray) -> dict[str, float]:
+        text = labels.astype(str)
+        return {str(name): float((text == str(name)).mean()) for name in model.classes_}
+
+    return {
+        "transpl_version": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": {"name": job.source_name, "windows": len(job.source.X), "class_shares": shares(job.source.y)},
+        "target": {"name": job.target_name, "windows": len(job.target.X)},
+        "test": {
+            "windows": len(test.X),
+            "class_shares": shares(table["label"].to_numpy()),
+            "true_class_shares": None if test.y is None else shares(test.y),
+        },
+        "mode": model.mode_,
+        "prior": job.prior,
+        "classes": [str(name) for name in model.classes_],
+        "channels": [
+            {"name": name, "distance": float(distance), "weight": float(weight)}
+            for name, distance, weight in zip(
+                job.channel_names, model.channel_distances_, model.channel_weights_, strict=True
+            )
+        ],
+        "sigma": model.sigma,
+        "codebook_usage": {
+            book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
+            for book, usage in model.codebook_usage_.items()
+        },
+        "history": model.history_,
+        "seconds": model.seconds_,
+    }
+
+
+def _check(job: Job) -> None:
+    channels = job.source.X[0].shape[0]
+    if len(job.channel_names) != channels:
+        raise wrong(
+            "channel_names", expected=f"{channels} names", got=len(job.channel_names), advice="One per channel."
+        )
+    missing = set(job.prior or {}) - {str(label) for label in job.source.y}
+    if missing:
+        raise wrong("prior", expected="classes of the source", got=sorted(missing), advice="Check the spelling.")
+
+
+@contextmanager
+def _record_of_failure(out: Path) -> Iterator[None]:
+    record = out / "failed.json"
+    try:
+        yield
+    except BaseException as error:
+        write_json(
+            record,
+            {
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+                "error": f"{type(error).__name__}: {error}",
+                "traceback": traceback.format_exc(),
+                "what_to_do": "Run the same command again: it goes on from the last checkpoint.",
+            },
+        )
+        raise
+    record.unlink(missing_ok=True)

@@ -1,0 +1,21 @@
+"""The paper's mathematics on integer arrays: transition counts, channel alignment, posteriors.
+
+Codes are integer arrays (n, channels, N): code of patch t, or -1 where a shorter window has no patch t.
+Everything is computed in float64; nothing here knows about torch, training or data sets.
+"""
+
+from transpl.markov.alignment import channel_distances, channel_weights, row_distances, transport_cost
+from transpl.markov.counts import TransitionCounts
+from transpl.markov.posterior import channel_posteriors, confidence, label_probabilities, log_likelihoods
+
+__all__ = [
+    "TransitionCounts",
+    "channel_distances",
+    "channel_posteriors",
+    "channel_weights",
+    "confidence",
+    "label_probabilities",
+    "log_likelihoods",
+    "row_distances",
+    "transport_cost",
+]

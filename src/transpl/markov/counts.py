@@ -1,0 +1,223 @@
+"""Transition counts of code sequences: the state of the method (paper, section 3.2).
+
+Counts are integers, so they add up exactly: over batches, files, machines and days, in any order.
+Probabilities are only a view of them.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transpl.errors import one_of, unreadable, wrong
+from transpl.files import replacing
+
+SMOOTHING = ("floor", "additive", "none")
+DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "none": 0.0}
+_TRANSITIONS_AT_ONCE = 1 << 22
+_FORMAT = "transpl-counts-1"
+_DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not ours
+    ValueError,
+    KeyError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    OSError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionCounts:
+    """count(i, j): how often code i is followed by code j.
+
+    counts : int64, (channels, n, n), or (classes, channels, n, n) if counted with labels
+
+    A commutative group element: `a + b` merges, `a - b` forgets, `TransitionCounts.empty` is the identity.
+    """
+
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts = np.asarray(self.counts)
+        if counts.ndim not in (3, 4) or counts.shape[-1] != counts.shape[-2]:
+            raise wrong("counts", expected="shape (..., channels, n, n)", got=counts.shape, advice="Use from_codes.")
+        if counts.dtype.kind not in "iu":
+            raise wrong("counts", expected="whole numbers", got=counts.dtype, advice="Use from_codes.")
+        if counts.size and counts.max() > np.iinfo(np.int64).max:
+            raise wrong("counts", expected="numbers that fit int64", got=int(counts.max()), advice="Use from_codes.")
+        if counts.size and counts.min() < 0:
+            raise wrong(
+                "counts", expected="no negative count", got=int(counts.min()), advice="Subtract only what was added."
+            )
+        object.__setattr__(self, "counts", counts.astype(np.int64))
+
+    @classmethod
+    def empty(cls, n_channels: int, n_codes: int, n_classes: int | None = None) -> TransitionCounts:
+        """Return the identity of addition: no transition seen."""
+        leading = () if n_classes is None else (n_classes,)
+        return cls(np.zeros((*leading, n_channels, n_codes, n_codes), np.int64))
+
+    @classmethod
+    def from_codes(
+        cls, codes: ArrayLike, n_codes: int, labels: ArrayLike | None = None, n_classes: int | None = None
+    ) -> TransitionCounts:
+        r"""count(i, j) = \sum_windows \sum_{t=1}^{N-1} [s_t = i] [s_{t+1} = j].
+
+        codes : (windows, channels, N) integers in 0..n_codes-1, or -1 behind the end of a shorter window
+        labels : (windows,) class indices; with them the counts get a leading class axis of size `n_classes`
+        """
+        s = check_codes(codes, n_codes)
+        if labels is None:
+            return cls(_count(s, n_codes))
+        y, K = _check_labels(labels, len(s), n_classes)
+        return cls(_count(s, n_codes, y, K))
+
+    @property
+    def n_codes(self) -> int:
+        return int(self.counts.shape[-1])
+
+    @property
+    def n_channels(self) -> int:
+        return int(self.counts.shape[-3])
+
+    @property
+    def n_classes(self) -> int | None:
+        """The size of the class axis, or None if counted without labels."""
+        return int(self.counts.shape[0]) if self.counts.ndim == 4 else None
+
+    def pooled(self) -> TransitionCounts:
+        """Return the counts without the class axis: summed over classes."""
+        return TransitionCounts(self.counts.sum(axis=0)) if self.counts.ndim == 4 else self
+
+    def probabilities(self, smoothing: str = "floor", epsilon: float | None = None) -> NDArray[np.float64]:
+        r"""p(j | i) = count(i, j) / \sum_j count(i, j), float64, the shape of `counts`.
+
+        What happens to zeros (the paper divides by occurrences of i; only row sums make rows add to 1):
+
+        * "floor": a probability of 0 becomes `epsilon` (default 1e-4); other entries stay. The authors' rule.
+        * "additive": `epsilon` (default 1e-6) is added to every element and rows are renormalised. The printed rule.
+        * "none": zeros stay; the row of a code that never occurred is all zero.
+        """
+        one_of("smoothing", smoothing, SMOOTHING)
+        eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
+        if smoothing != "none" and not 0 < eps < 1:
+            raise wrong("epsilon", expected="a number between 0 and 1", got=epsilon, advice="Try 1e-4.")
+        totals = self.counts.sum(axis=-1, keepdims=True)
+        p = self.counts / np.maximum(totals, 1)
+        if smoothing == "floor":
+            return np.where(p == 0, eps, p)
+        if smoothing == "additive":
+            return (p + eps) / (p + eps).sum(axis=-1, keepdims=True)
+        return p
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the counts to one npz file, atomically."""
+        with replacing(path) as part, open(part, "wb") as stream:
+            np.savez_compressed(stream, format=np.array(_FORMAT), counts=self.counts)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TransitionCounts:
+        """Read counts written by `save`; nothing in the file is executed."""
+        try:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+                if str(archive["format"]) != _FORMAT:
+                    raise ValueError(f"format {archive['format']}")
+                return cls(archive["counts"])
+        except FileNotFoundError:
+            raise unreadable(path, problem="no such file", advice="Check the path.") from None
+        except _DAMAGE as error:
+            problem = f"not a file of transition counts, or damaged ({error})"
+            raise unreadable(path, problem=problem, advice="Write it anew with TransitionCounts.save.") from None
+
+    def __add__(self, other: object) -> TransitionCounts:
+        if not isinstance(other, TransitionCounts):
+            return NotImplemented
+        self._check_same_shape(other)
+        return TransitionCounts(self.counts + other.counts)
+
+    def __sub__(self, other: object) -> TransitionCounts:
+        if not isinstance(other, TransitionCounts):
+            return NotImplemented
+        self._check_same_shape(other)
+        return TransitionCounts(self.counts - other.counts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TransitionCounts) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]  # equality is by content, and arrays have no stable hash
+
+    def _check_same_shape(self, other: TransitionCounts) -> None:
+        if self.counts.shape != other.counts.shape:
+            raise wrong(
+                "counts",
+                expected=f"the shape {self.counts.shape}",
+                got=other.counts.shape,
+                advice="Merge only counts of the same codebook, channels and classes.",
+            )
+
+
+def check_codes(codes: ArrayLike, n_codes: int) -> NDArray[np.integer]:
+    """Return `codes` as an integer array (windows, channels, N) within -1..n_codes-1, or complain."""
+    s = np.asarray(codes)
+    if s.ndim != 3 or s.dtype.kind not in "iu":
+        raise wrong(
+            "codes",
+            expected="an integer array (windows, channels, patches)",
+            got=f"{s.dtype} of shape {s.shape}",
+            advice="Pass the codes of the network.",
+        )
+    if s.size and (s.max() >= n_codes or s.min() < -1):
+        raise wrong(
+            "codes", expected=f"codes in 0..{n_codes - 1}", got=f"{s.min()}..{s.max()}", advice="Check n_codes."
+        )
+    return s
+
+
+def transition_index(s: NDArray[np.integer], n_codes: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return i * n + j for every transition, (windows, channels, N-1), and which of them exist."""
+    now, then = s[..., :-1].astype(np.int64), s[..., 1:].astype(np.int64)
+    exists = (now >= 0) & (then >= 0)
+    return np.where(exists, now * n_codes + then, 0), exists
+
+
+def _count(
+    s: NDArray[np.integer], n_codes: int, y: NDArray[np.int64] | None = None, K: int | None = None
+) -> NDArray[np.int64]:
+    windows, D, N = s.shape
+    shape = (D, n_codes, n_codes) if K is None else (K, D, n_codes, n_codes)
+    total = np.zeros(int(np.prod(shape)), np.int64)
+    at_once = max(1, _TRANSITIONS_AT_ONCE // max(1, D * N))
+    for first in range(0, windows, at_once):
+        rows = slice(first, first + at_once)
+        index, exists = transition_index(s[rows], n_codes)
+        index += (np.arange(D) * n_codes**2)[:, None]
+        if y is not None:
+            index += (y[rows] * D * n_codes**2)[:, None, None]
+        total += np.bincount(index[exists], minlength=len(total))
+    return total.reshape(shape)
+
+
+def _check_labels(labels: ArrayLike, n: int, n_classes: int | None) -> tuple[NDArray[np.int64], int]:
+    y = np.asarray(labels)
+    if y.shape != (n,) or (y.size and y.dtype.kind not in "iu"):
+        raise wrong(
+            "labels",
+            expected=f"{n} class indices",
+            got=f"{y.dtype} of shape {y.shape}",
+            advice="Encode labels as 0..K-1.",
+        )
+    K = n_classes if n_classes is not None else (int(y.max()) + 1 if n else 0)
+    if n and (y.min() < 0 or y.max() >= K):
+        raise wrong(
+            "labels", expected=f"class indices in 0..{K - 1}", got=f"{y.min()}..{y.max()}", advice="Check n_classes."
+        )
+    return y.astype(np.int64), K

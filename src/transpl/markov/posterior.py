@@ -1,0 +1,161 @@
+"""From codes to labels: class likelihoods, Bayes' rule per channel, a weighted vote (paper, section 4.1)."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, logsumexp
+
+from transpl.errors import one_of, wrong
+from transpl.markov.counts import TransitionCounts, check_codes, transition_index
+
+LENGTHS = ("transitions", "codes")
+CONFIDENCE = ("max", "kl")
+NEGLIGIBLE_WEIGHT = 1e-6
+_LOOKUPS_AT_ONCE = 1 << 22
+
+
+def log_likelihoods(
+    codes: ArrayLike,
+    class_counts: TransitionCounts,
+    smoothing: str = "floor",
+    epsilon: float | None = None,
+    length: str = "transitions",
+) -> NDArray[np.float64]:
+    r"""log p(X^d | y = k) = (1 / L) \sum_{t=1}^{N-1} log p(s_{t+1} | s_t, k, d).
+
+    codes : (windows, channels, N)
+    class_counts : counts with a class axis, (K, channels, n, n)
+    length : "transitions" takes L = N - 1 (the authors' code), "codes" takes L = N (the paper's print)
+    returns : (windows, channels, K) float64; -inf for a class without any source row
+
+    A window with a single patch has no transition: its sum is empty, so every class gets 0.
+    """
+    one_of("length", length, LENGTHS)
+    K = class_counts.n_classes
+    s = check_codes(codes, class_counts.n_codes)
+    if K is None or s.shape[1] != class_counts.n_channels:
+        raise wrong(
+            "class_counts",
+            expected=f"shape (classes, {s.shape[1]}, n, n)",
+            got=class_counts.counts.shape,
+            advice="Count with from_codes(codes, n, labels) on the same channels.",
+        )
+    table = _log_table(class_counts, smoothing, epsilon)
+    sums, transitions = _sum_over_transitions(s, table, class_counts.n_codes)
+    L = np.maximum(transitions + (length == "codes"), 1)
+    result = sums / L[..., None]
+    result[..., class_counts.counts.sum(axis=(1, 2, 3)) == 0] = -np.inf
+    return result
+
+
+def channel_posteriors(
+    log_likelihoods: ArrayLike, prior: ArrayLike | None = None, prior_temperature: float = 1.0
+) -> NDArray[np.float64]:
+    r"""p(k | X^d) = softmax_k [ log p(X^d | k) + log p(k) / \tau ].
+
+    log_likelihoods : (windows, channels, K)
+    prior : (K,) label proportions of the target; None is uniform
+    returns : (windows, channels, K), rows sum to 1; a class of likelihood or prior 0 gets exactly 0
+    """
+    scores = np.asarray(log_likelihoods, dtype=np.float64)
+    if scores.ndim != 3:
+        raise wrong(
+            "log_likelihoods",
+            expected="shape (windows, channels, classes)",
+            got=scores.shape,
+            advice="Use markov.log_likelihoods.",
+        )
+    if not prior_temperature > 0:
+        raise wrong("prior_temperature", expected="a positive number", got=prior_temperature, advice="Try 1.0.")
+    if prior is not None:
+        with np.errstate(divide="ignore"):
+            scores = scores + np.log(check_prior(prior, scores.shape[-1])) / prior_temperature
+    if scores.size and not np.isfinite(scores.max(axis=-1)).all():
+        raise wrong(
+            "prior",
+            expected="a positive share for some class with source rows",
+            got="none",
+            advice="Give a class that occurs in the source a positive prior.",
+        )
+    return np.exp(log_softmax(scores, axis=-1))
+
+
+def label_probabilities(
+    log_likelihoods: ArrayLike, weights: ArrayLike, prior: ArrayLike | None = None, prior_temperature: float = 1.0
+) -> NDArray[np.float64]:
+    r"""y_k = \sum_d w_d p(k | X^d) / \sum_d w_d.
+
+    The paper's (1 / D) \sum_d w_d p(k | X^d), divided by its sum over k, so that rows sum to 1.
+
+    log_likelihoods : (windows, channels, K); weights : (channels,); see `channel_posteriors` for the prior
+    returns : (windows, K)
+
+    If no channel has a weight above 1e-6 (all have shifted away), all count alike, with a warning.
+    """
+    posteriors = channel_posteriors(log_likelihoods, prior, prior_temperature)
+    w = _check_weights(weights, posteriors.shape[1])
+    y = np.einsum("d,ndk->nk", w / w.sum(), posteriors)
+    return y / y.sum(axis=-1, keepdims=True)
+
+
+def confidence(probabilities: ArrayLike, rule: str = "max") -> NDArray[np.float64]:
+    r"""max_k y_k ("max", the print) or KL(u || softmax(y)) with u uniform ("kl", the authors' code); (windows,)."""
+    one_of("rule", rule, CONFIDENCE)
+    y = np.asarray(probabilities, dtype=np.float64)
+    if rule == "max":
+        return y.max(axis=-1)
+    K = y.shape[-1]
+    return logsumexp(y, axis=-1) - y.mean(axis=-1) - np.log(K)
+
+
+def check_prior(prior: ArrayLike, K: int) -> NDArray[np.float64]:
+    """Return `prior` as K proportions that sum to 1, or complain."""
+    p = np.asarray(prior, dtype=np.float64)
+    if p.shape != (K,) or not np.isfinite(p).all() or (p < 0).any() or p.sum() <= 0:
+        raise wrong("prior", expected=f"{K} non-negative proportions", got=np.array2string(p), advice="One per class.")
+    return p / p.sum()
+
+
+def _log_table(class_counts: TransitionCounts, smoothing: str, epsilon: float | None) -> NDArray[np.float64]:
+    """Return log p(j | i, k, d) as rows to look up: (channels * n * n, K)."""
+    K, D, n, _ = class_counts.counts.shape
+    with np.errstate(divide="ignore"):
+        log_p = np.log(class_counts.probabilities(smoothing, epsilon))
+    return np.ascontiguousarray(log_p.reshape(K, D * n * n).T)
+
+
+def _sum_over_transitions(
+    s: NDArray[np.integer], table: NDArray[np.float64], n_codes: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return sums (windows, channels, K) and the number of transitions (windows, channels)."""
+    windows, D, N = s.shape
+    K = table.shape[1]
+    sums, transitions = np.zeros((windows, D, K)), np.zeros((windows, D), np.int64)
+    at_once = max(1, _LOOKUPS_AT_ONCE // max(1, D * N * K))
+    for first in range(0, windows, at_once):
+        rows = slice(first, first + at_once)
+        index, exists = transition_index(s[rows], n_codes)
+        index += (np.arange(D) * n_codes**2)[:, None]
+        terms = table[index]  # (rows, channels, N-1, K)
+        terms[~exists] = 0.0
+        sums[rows], transitions[rows] = terms.sum(axis=2), exists.sum(axis=2)
+    return sums, transitions
+
+
+def _check_weights(weights: ArrayLike, D: int) -> NDArray[np.float64]:
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (D,) or not np.isfinite(w).all() or (w < 0).any():
+        raise wrong(
+            "weights", expected=f"{D} non-negative numbers", got=np.array2string(w), advice="Use channel_weights."
+        )
+    if w.max() > NEGLIGIBLE_WEIGHT:
+        return w
+    warnings.warn(
+        f"every channel has shifted away (largest weight {w.max():.1e}): all channels count alike. "
+        "A larger sigma keeps them apart.",
+        stacklevel=3,
+    )
+    return np.ones(D)

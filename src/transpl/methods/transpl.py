@@ -1,0 +1,302 @@
+"""TransPL: pseudo-labels from code transition matrices (Kim and Lee, ICML 2025), on arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transpl import markov
+from transpl.errors import InputError, one_of, wrong
+from transpl.markov.counts import SMOOTHING
+from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior
+from transpl.methods.base import Labelled, PseudoLabels
+from transpl.network import CodebookUsage, Network, NetworkSettings, codebook_usage
+from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
+from transpl.training import Execution, LoopSettings, adapt_network, resolve_device, train_network
+from transpl.training.devices import threads
+from transpl.training.loop import History
+from transpl.training.rows import Rows, class_indices, window_rows
+from transpl.windows import Windows
+
+MODES = ("finetune", "markov")
+
+
+@dataclass(frozen=True)
+class TransPLSettings:
+    """Everything that decides the numbers; the paper's values for UCIHAR by default."""
+
+    patch_length: int = 8
+    width: int = 64
+    n_coarse: int = 8
+    n_fine: int = 64
+    n_layers: int = 2
+    n_heads: int = 8
+    dropout: float = 0.3
+    commitment: float = 0.25
+    residual: str = "normalised"
+    sigma: float = 0.2
+    prior_temperature: float = 1.0
+    channel_alignment: bool = True
+    smoothing: str = "floor"
+    epsilon: float | None = None
+    length: str = "transitions"
+    confidence: str = "max"
+    top_ratio: float = 0.5
+    source_lr: float = 5e-4
+    adapt_lr: float = 5e-4
+    weight_decay: float = 0.01
+    batch_size: int = 32
+    max_epochs: int = 200
+    check_every: int = 2
+    source_patience: int = 2
+    adapt_patience: int = 5
+    warmup_steps: int = 50
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("smoothing", self.smoothing, SMOOTHING)
+        one_of("length", self.length, LENGTHS)
+        one_of("confidence", self.confidence, CONFIDENCE)
+        for name in ("sigma", "prior_temperature"):
+            if not getattr(self, name) > 0:
+                raise wrong(
+                    name, expected="a positive number", got=getattr(self, name), advice="See the docs for ranges."
+                )
+        if not 0 < self.top_ratio <= 1:
+            raise wrong(
+                "top_ratio", expected="a share in (0, 1]", got=self.top_ratio, advice="The paper takes 0.2 to 0.7."
+            )
+        self.network(n_classes=2), self.source_loop(), self.adapt_loop()
+
+    def network(self, n_classes: int) -> NetworkSettings:
+        return NetworkSettings(
+            n_classes=n_classes,
+            patch_length=self.patch_length,
+            width=self.width,
+            n_coarse=self.n_coarse,
+            n_fine=self.n_fine,
+            n_layers=self.n_layers,
+            n_heads=self.n_heads,
+            dropout=self.dropout,
+            commitment=self.commitment,
+            residual=self.residual,
+        )
+
+    def source_loop(self) -> LoopSettings:
+        return LoopSettings(
+            learning_rate=self.source_lr,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            check_every=self.check_every,
+            patience=self.source_patience,
+        )
+
+    def adapt_loop(self) -> LoopSettings:
+        return LoopSettings(
+            learning_rate=self.adapt_lr,
+            weight_decay=self.weight_decay,
+            batch_size=self.batch_size,
+            max_epochs=self.max_epochs,
+            check_every=self.check_every,
+            patience=self.adapt_patience,
+            warmup_steps=self.warmup_steps,
+        )
+
+
+@dataclass
+class TransPLState:
+    """What has been learnt. Counts belong to the codes of `source_network`, which adaptation leaves alone."""
+
+    source_network: Network
+    class_counts: markov.TransitionCounts  # (K, D, n_c, n_c)
+    codebook_usage: dict[str, CodebookUsage]
+    target_counts: markov.TransitionCounts | None = None  # (D, n_c, n_c)
+    prior: NDArray[np.float64] | None = None  # (K,)
+    adapted_network: Network | None = None
+    mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
+    history: dict[str, History] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class TransPLMethod:
+    """Source phase, Markov labels, adaptation phase; see `methods.base.Method`."""
+
+    def __init__(self, settings: TransPLSettings, execution: Execution) -> None:
+        self.settings = settings
+        self.execution = execution
+        self._state: TransPLState | None = None
+        self._source: Labelled | None = None
+        self._validation: Labelled | None = None
+
+    @property
+    def state(self) -> TransPLState:
+        if self._state is None:
+            raise InputError("TransPL is not fitted. Call fit_source first.")
+        return self._state
+
+    @state.setter
+    def state(self, state: TransPLState) -> None:
+        self._state = state
+
+    def fit_source(self, source: Labelled, validation: Labelled, n_classes: int) -> None:
+        """Train on the source, then count the transitions of its codes per class."""
+        settings = self.settings
+        start = time.perf_counter()
+        network, history = train_network(
+            settings.network(n_classes),
+            _labelled_rows(source),
+            _labelled_rows(validation),
+            settings.source_loop(),
+            self.execution,
+            seed=settings.random_state,
+        )
+        trained = time.perf_counter()
+        with self._on_device(network):
+            coarse = coarse_codes(network, source.windows)
+            usage = _usage(network, source.windows, coarse)
+        counts = markov.TransitionCounts.from_codes(coarse, settings.n_coarse, source.y, n_classes)
+        self.state = TransPLState(network, counts, usage, history={"source": history})
+        self.state.seconds = {"source": trained - start, "count_source": time.perf_counter() - trained}
+        self.remember_source(source, validation)
+
+    def remember_source(self, source: Labelled, validation: Labelled) -> None:
+        """Keep the source rows that fine-tuning goes on training with."""
+        self._source, self._validation = source, validation
+
+    def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None, mode: str = "finetune") -> None:
+        """Count the target's transitions, label it, and (mode "finetune") train on the labels."""
+        one_of("mode", mode, MODES)
+        state = self.state
+        if mode == "finetune" and self._source is None:
+            raise InputError(
+                "adapt: mode='finetune' also trains on source rows, and a loaded model does not hold them. "
+                "Pass X_source and y_source, or use mode='markov'."
+            )
+        start = time.perf_counter()
+        codes = self.codes(target)
+        state.target_counts = markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
+        state.prior = None if prior is None else check_prior(prior, self.n_classes)
+        state.mode, state.adapted_network = "markov", None
+        labels = self._label(codes, state.prior)
+        state.seconds["label"] = time.perf_counter() - start
+        if mode == "finetune":
+            self._finetune(target, labels)
+
+    def add_target(self, target: Windows) -> None:
+        """Add the target's transitions to the counts; no gradient step."""
+        state = self.state
+        more = markov.TransitionCounts.from_codes(self.codes(target), self.settings.n_coarse)
+        state.target_counts = more if state.target_counts is None else state.target_counts + more
+        if state.mode == "source":
+            state.mode = "markov"
+
+    def pseudo_label(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
+        """Label windows by their transitions; before any adaptation they are themselves the target sample."""
+        chosen = self.state.prior if prior is None else check_prior(prior, self.n_classes)
+        return self._label(self.codes(target), chosen)
+
+    def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
+        """Class probabilities (n, K) of the classifier that the last step left."""
+        state = self.state
+        if state.mode == "markov":
+            return self.pseudo_label(windows).probabilities
+        network = state.adapted_network if state.mode == "finetune" else state.source_network
+        assert network is not None
+        with self._on_device(network):
+            return class_probabilities(network, windows)
+
+    def codes(self, windows: Windows) -> NDArray[np.int16]:
+        """Coarse codes (n, D, N) by the source network."""
+        network = self.state.source_network
+        with self._on_device(network):
+            return coarse_codes(network, windows)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.state.class_counts.counts.shape[0])
+
+    @property
+    def codebook(self) -> NDArray[np.float64]:
+        """Coarse code vectors (n_c, d)."""
+        return self.state.source_network.quantizer.coarse.vectors.detach().cpu().double().numpy()
+
+    def channel_distances(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
+        """How far each channel's transitions moved from the source's, (D,)."""
+        return markov.channel_distances(
+            self.state.class_counts.pooled(),
+            target_counts,
+            markov.transport_cost(self.codebook),
+            self.settings.smoothing,
+            self._alignment_epsilon,
+        )
+
+    def channel_weights(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
+        """How far each channel is trusted, (D,); all ones without channel alignment."""
+        if not self.settings.channel_alignment:
+            return np.ones(target_counts.n_channels)
+        return markov.channel_weights(self.channel_distances(target_counts), self.settings.sigma)
+
+    @property
+    def _alignment_epsilon(self) -> float | None:
+        # A floor belongs to the likelihood only; alignment leaves zeros alone under that rule.
+        return self.settings.epsilon if self.settings.smoothing == "additive" else None
+
+    def _label(self, codes: NDArray[np.int16], prior: NDArray[np.float64] | None) -> PseudoLabels:
+        settings, state = self.settings, self.state
+        target = state.target_counts
+        if target is None:
+            target = markov.TransitionCounts.from_codes(codes, settings.n_coarse)
+        likelihoods = markov.log_likelihoods(
+            codes, state.class_counts, settings.smoothing, settings.epsilon, settings.length
+        )
+        y = markov.label_probabilities(likelihoods, self.channel_weights(target), prior, settings.prior_temperature)
+        return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
+
+    def _finetune(self, target: Windows, labels: PseudoLabels) -> None:
+        assert self._source is not None
+        assert self._validation is not None
+        state, settings = self.state, self.settings
+        start = time.perf_counter()
+        rows = window_rows(target)
+        rows["y"] = class_indices(labels.labels)
+        rows["confidence"] = torch.from_numpy(labels.confidence.astype(np.float32))
+        state.adapted_network, state.history["adapt"] = adapt_network(
+            state.source_network,
+            _labelled_rows(self._source),
+            rows,
+            _labelled_rows(self._validation),
+            settings.top_ratio,
+            settings.adapt_loop(),
+            self.execution,
+            seed=settings.random_state,
+        )
+        state.mode = "finetune"
+        state.seconds["adapt"] = time.perf_counter() - start
+
+    @contextmanager
+    def _on_device(self, network: Network) -> Iterator[None]:
+        """Run a network on the chosen device and bring it back to the CPU, where its state lives."""
+        with threads(self.execution.n_threads):
+            network.to(resolve_device(self.execution.device))
+            try:
+                yield
+            finally:
+                network.cpu()
+
+
+def _labelled_rows(labelled: Labelled) -> Rows:
+    return {**window_rows(labelled.windows), "y": class_indices(labelled.y)}
+
+
+def _usage(network: Network, windows: Windows, coarse: NDArray[np.int16]) -> dict[str, CodebookUsage]:
+    usage = {"coarse": codebook_usage(coarse, network.settings.n_coarse)}
+    if network.settings.n_fine:
+        usage["fine"] = codebook_usage(fine_codes(network, windows), network.settings.n_fine)
+    return usage

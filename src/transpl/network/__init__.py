@@ -1,0 +1,18 @@
+"""Torch modules of the model: patches -> encoder -> residual codes -> decoder, and a class head.
+
+Nothing here trains, seeds or reads files. B windows, D channels, N patches of length m, width d, K classes.
+"""
+
+from transpl.network.network import Network, NetworkOutput, NetworkSettings
+from transpl.network.quantizer import Codebook, CodebookUsage, Quantized, ResidualQuantizer, codebook_usage
+
+__all__ = [
+    "Codebook",
+    "CodebookUsage",
+    "Network",
+    "NetworkOutput",
+    "NetworkSettings",
+    "Quantized",
+    "ResidualQuantizer",
+    "codebook_usage",
+]

@@ -1,0 +1,182 @@
+"""The whole model: encoder, residual quantiser, decoder and head (paper, figure 1 A)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transpl.errors import one_of, wrong
+from transpl.network.patches import patch_mask, to_patches
+from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
+from transpl.network.transformer import Transformer, attention_bias
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The shape of a network; the paper's values by default."""
+
+    n_classes: int
+    patch_length: int = 8
+    width: int = 64
+    n_coarse: int = 8
+    n_fine: int = 64
+    n_layers: int = 2
+    n_heads: int = 8
+    dropout: float = 0.3
+    commitment: float = 0.25
+    residual: str = "normalised"
+
+    def __post_init__(self) -> None:
+        one_of("residual", self.residual, RESIDUALS)
+        for name in ("patch_length", "width", "n_coarse", "n_layers", "n_heads"):
+            if getattr(self, name) < 1:
+                raise wrong(name, expected="a whole number, 1 or more", got=getattr(self, name), advice="Raise it.")
+        if self.n_coarse < 2:
+            raise wrong("n_coarse", expected="2 codes or more", got=self.n_coarse, advice="The paper takes 8.")
+        if self.n_fine < 0:
+            raise wrong("n_fine", expected="0 (no fine book) or more", got=self.n_fine, advice="The paper takes 64.")
+        if self.n_classes < 2:
+            raise wrong(
+                "y", expected="2 or more classes", got=f"{self.n_classes} class", advice="Add rows of another class."
+            )
+        if self.width % self.n_heads:
+            raise wrong(
+                "width", expected=f"a multiple of n_heads={self.n_heads}", got=self.width, advice="Try 64 or 128."
+            )
+        if not 0 <= self.dropout < 1:
+            raise wrong("dropout", expected="a share in [0, 1)", got=self.dropout, advice="The paper takes 0.3.")
+
+
+class Encoded(NamedTuple):
+    """What the encoder makes of a batch."""
+
+    summary: Tensor  # (B, D, d): one [CLS] vector per channel
+    latents: Tensor  # (B, D, N, d): one vector per patch
+
+
+class NetworkOutput(NamedTuple):
+    """One full pass over a batch."""
+
+    logits: Tensor  # (B, K)
+    coarse_codes: Tensor  # (B, D, N); -1 where a shorter window has no patch
+    fine_codes: Tensor | None  # (B, D, N), or None without a fine book
+    reconstruction: Tensor  # (B, D, N, m)
+    code_loss: Tensor  # ()
+    reconstruction_loss: Tensor  # ()
+
+
+class Network(nn.Module):
+    """Encoder, quantiser, decoder and class head; every channel is encoded on its own with shared weights."""
+
+    def __init__(self, settings: NetworkSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        m, d = settings.patch_length, settings.width
+        self.embed = nn.Sequential(nn.Linear(m, d), nn.GELU(), nn.LayerNorm(d))
+        self.cls = nn.Parameter(torch.randn(d) * 0.02)
+        self.encoder = Transformer(d, settings.n_layers, settings.n_heads, settings.dropout)
+        self.quantizer = ResidualQuantizer(
+            settings.n_coarse, settings.n_fine, d, settings.commitment, settings.residual
+        )
+        self.decoder = Transformer(d, settings.n_layers, settings.n_heads, settings.dropout)
+        self.to_patch = nn.Sequential(nn.Linear(d, d), nn.Tanh(), nn.Linear(d, m))
+        self.head = nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, settings.n_classes))
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> NetworkOutput:
+        """x (B, D, T), lengths (B,) where windows are of unequal length."""
+        patches = to_patches(x, self.settings.patch_length)
+        mask = self._mask(patches, lengths)
+        summary, latents = self._encode_patches(patches, mask)
+        coarse, fine, q, code_loss = self._quantize(latents, mask)
+        reconstruction = self._decode(q, mask)
+        return NetworkOutput(
+            self.head(summary.mean(dim=1)),
+            coarse,
+            fine,
+            reconstruction,
+            code_loss,
+            _masked_mse(reconstruction, patches, mask),
+        )
+
+    def encode(self, x: Tensor, lengths: Tensor | None = None) -> Encoded:
+        """x (B, D, T) -> summary (B, D, d) and latents (B, D, N, d)."""
+        patches = to_patches(x, self.settings.patch_length)
+        return self._encode_patches(patches, self._mask(patches, lengths))
+
+    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> class logits (B, K); needs encoder and head only."""
+        return self.head(self.encode(x, lengths).summary.mean(dim=1))
+
+    def codes(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> coarse codes (B, D, N); -1 where a shorter window has no patch."""
+        patches = to_patches(x, self.settings.patch_length)
+        mask = self._mask(patches, lengths)
+        nearest = self.quantizer.coarse.nearest(self._encode_patches(patches, mask).latents)
+        return nearest if mask is None else nearest.masked_fill(~mask[:, None, :], -1)
+
+    @torch.no_grad()
+    def start_codebooks(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
+        """Start both codebooks by k-means on the latents of a first batch x (B, D, T)."""
+        was_training = self.training
+        self.eval()
+        patches = to_patches(x, self.settings.patch_length)
+        mask = self._mask(patches, lengths)
+        latents = self._encode_patches(patches, mask).latents
+        real = latents.flatten(0, 2) if mask is None else latents[_over_channels(mask, latents)]
+        if not torch.isfinite(real).all():
+            raise wrong("X", expected="values of moderate size", got="an overflow", advice="Rescale X to unit variance.")
+        self.quantizer.start_from(real, seed)
+        self.train(was_training)
+
+    def _mask(self, patches: Tensor, lengths: Tensor | None) -> Tensor | None:
+        """(B, N), true for real patches; None if all are."""
+        return None if lengths is None else patch_mask(lengths, self.settings.patch_length, patches.shape[2])
+
+    def _encode_patches(self, patches: Tensor, mask: Tensor | None) -> Encoded:
+        B, D, N, _ = patches.shape
+        tokens = self.embed(patches).flatten(0, 1)  # (B*D, N, d)
+        cls = self.cls.expand(B * D, 1, -1)
+        bias = None
+        if mask is not None:
+            bias = attention_bias(F.pad(mask, (1, 0), value=True).repeat_interleave(D, dim=0))
+        encoded = self.encoder(torch.cat([cls, tokens], dim=1), bias).view(B, D, N + 1, -1)
+        return Encoded(encoded[:, :, 0], encoded[:, :, 1:])
+
+    def _quantize(self, latents: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+        """latents (B, D, N, d) -> coarse and fine codes (B, D, N), q (B, D, N, d), loss ()."""
+        real = None if mask is None else _over_channels(mask, latents)
+        coarse, fine = self.quantizer(latents if real is None else latents[real])
+        q, loss = coarse.vectors, coarse.loss
+        if fine is not None:
+            q, loss = q + fine.vectors, loss + fine.loss
+        if real is None:
+            return coarse.codes, None if fine is None else fine.codes, q, loss
+        whole = q.new_zeros(latents.shape).masked_scatter(real[..., None], q)
+        return _spread(coarse.codes, real), None if fine is None else _spread(fine.codes, real), whole, loss
+
+    def _decode(self, q: Tensor, mask: Tensor | None) -> Tensor:
+        B, D, N, d = q.shape
+        bias = None if mask is None else attention_bias(mask.repeat_interleave(D, dim=0))
+        return self.to_patch(self.decoder(q.reshape(B * D, N, d), bias)).view(B, D, N, -1)
+
+
+def _over_channels(mask: Tensor, latents: Tensor) -> Tensor:
+    """(B, N) -> (B, D, N)."""
+    return mask[:, None, :].expand(latents.shape[:3])
+
+
+def _spread(codes: Tensor, real: Tensor) -> Tensor:
+    """Codes of the real patches -> (B, D, N) with -1 elsewhere."""
+    return codes.new_full(real.shape, -1).masked_scatter(real, codes)
+
+
+def _masked_mse(reconstruction: Tensor, patches: Tensor, mask: Tensor | None) -> Tensor:
+    """Mean of (X - D(q))^2 over the values of real patches; ()."""
+    if mask is None:
+        return F.mse_loss(reconstruction, patches)
+    squares = (reconstruction - patches).square().mean(dim=(1, 3))  # (B, N)
+    return (squares * mask).sum() / mask.sum()

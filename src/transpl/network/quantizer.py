@@ -1,0 +1,125 @@
+"""Residual vector quantisation by cosine: a small coarse codebook, then a larger fine one (paper, section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+RESIDUALS = ("normalised", "raw")
+_KMEANS_ITERATIONS = 50
+
+
+class Quantized(NamedTuple):
+    """What quantising vectors (..., d) gives."""
+
+    vectors: Tensor  # (..., d): code vectors, with the straight-through gradient
+    codes: Tensor  # (...): index of the nearest code
+    loss: Tensor  # (): codebook loss + commitment
+
+
+class Codebook(nn.Module):
+    r"""c = argmax_c cos(v, e_c);  L = |sg[l2(v)] - l2(e_c)|^2 + \beta |sg[l2(e_c)] - l2(v)|^2 (mean over elements)."""
+
+    def __init__(self, n_codes: int, width: int, commitment: float = 0.25) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(F.normalize(torch.randn(n_codes, width), dim=-1))
+        self.commitment = commitment
+
+    @property
+    def n_codes(self) -> int:
+        return self.vectors.shape[0]
+
+    def nearest(self, v: Tensor) -> Tensor:
+        """Return the index of the most similar code: (..., d) -> (...)."""
+        return (v @ F.normalize(self.vectors, dim=-1).T).argmax(dim=-1)
+
+    def forward(self, v: Tensor) -> Quantized:
+        v = F.normalize(v, dim=-1)
+        e = F.normalize(self.vectors, dim=-1)
+        codes = (v @ e.T).argmax(dim=-1)
+        q = e[codes]
+        loss = F.mse_loss(q, v.detach()) + self.commitment * F.mse_loss(v, q.detach())
+        return Quantized(v + (q - v).detach(), codes, loss)
+
+    @torch.no_grad()
+    def start_from(self, points: Tensor, seed: int) -> None:
+        """Place the codes at the k-means centres of `points` (n, d); fewer points than codes is fine."""
+        centres = _kmeans(points.double().cpu().numpy(), self.n_codes, seed)
+        self.vectors.copy_(F.normalize(torch.from_numpy(centres), dim=-1))
+
+
+class ResidualQuantizer(nn.Module):
+    r"""q = l2(e_c) + l2(e_f): c nearest to l2(z), f nearest to what c leaves of z.
+
+    residual : "normalised" leaves l2(z) - l2(e_c) (the paper's print), "raw" leaves z - l2(e_c) (the authors' code)
+    n_fine : 0 for no fine book; then q = l2(e_c)
+    """
+
+    def __init__(
+        self, n_coarse: int, n_fine: int, width: int, commitment: float = 0.25, residual: str = "normalised"
+    ) -> None:
+        super().__init__()
+        self.minuend = residual
+        self.coarse = Codebook(n_coarse, width, commitment)
+        self.fine = Codebook(n_fine, width, commitment) if n_fine else None
+
+    def forward(self, z: Tensor) -> tuple[Quantized, Quantized | None]:
+        """Quantise latents z (..., d); returns the coarse and, if there is a fine book, the fine result."""
+        coarse = self.coarse(z)
+        if self.fine is None:
+            return coarse, None
+        return coarse, self.fine(self.residual(z))
+
+    def residual(self, z: Tensor) -> Tensor:
+        """l2(z) - sg[l2(e_c)], or z - sg[l2(e_c)]; (..., d) -> (..., d)."""
+        e = F.normalize(self.coarse.vectors, dim=-1)[self.coarse.nearest(z)]
+        return (F.normalize(z, dim=-1) if self.minuend == "normalised" else z) - e.detach()
+
+    @torch.no_grad()
+    def start_from(self, z: Tensor, seed: int) -> None:
+        """Start both books by k-means: coarse on l2(z), fine on what the coarse book leaves."""
+        self.coarse.start_from(F.normalize(z, dim=-1), seed)
+        if self.fine is not None:
+            self.fine.start_from(F.normalize(self.residual(z), dim=-1), seed)
+
+
+@dataclass(frozen=True)
+class CodebookUsage:
+    """How a codebook is used: how often each code occurs, and what follows from it."""
+
+    counts: NDArray[np.int64]  # (n_codes,)
+
+    @property
+    def perplexity(self) -> float:
+        r"""exp(-\sum_c p_c log p_c): as many codes, used evenly, would be as varied."""
+        p = self.counts / max(1, int(self.counts.sum()))
+        used = p[p > 0]
+        return float(np.exp(-(used * np.log(used)).sum())) if len(used) else 0.0
+
+    @property
+    def dead(self) -> list[int]:
+        """Codes that never occur."""
+        return np.flatnonzero(self.counts == 0).tolist()
+
+
+def codebook_usage(codes: ArrayLike, n_codes: int) -> CodebookUsage:
+    """Count the codes of any array of them; -1 (no patch) is left out."""
+    flat = np.asarray(codes).ravel()
+    return CodebookUsage(np.bincount(flat[flat >= 0], minlength=n_codes).astype(np.int64))
+
+
+def _kmeans(points: NDArray[np.float64], k: int, seed: int) -> NDArray[np.float64]:
+    distinct = np.unique(points.round(12), axis=0)
+    if len(distinct) > k:
+        model = KMeans(k, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed)
+        return np.asarray(model.fit(points).cluster_centers_, dtype=np.float64)
+    # Too few points: each is a centre of its own, the rest are random directions that training may claim.
+    random = np.random.RandomState(seed).normal(size=(k - len(distinct), points.shape[1]))
+    return np.concatenate([distinct, random])

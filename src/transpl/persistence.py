@@ -1,0 +1,138 @@
+"""A fitted model as a folder: `model.json` and one safetensors file. Nothing in it can be executed.
+
+The weights are stored under a name made of their own hash, and `model.json` is replaced last: at every
+moment the folder holds one whole model, the old or the new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from transpl import __version__
+from transpl.errors import unreadable
+from transpl.files import read_json, replacing, sha256, write_json
+from transpl.markov import TransitionCounts
+from transpl.methods.transpl import TransPLState
+from transpl.network import CodebookUsage, Network, NetworkSettings
+
+FORMAT = "transpl-model"
+FORMAT_VERSION = 1
+
+
+def save_model(folder: str | os.PathLike[str], about: dict[str, Any], state: TransPLState) -> None:
+    """Write `state` and `about` (plain data: parameters, classes) to `folder`."""
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    name, digest = _write_weights(home, _tensors(state))
+    card: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "transpl_version": __version__,
+        "weights": {"file": name, "sha256": digest},
+        "network": asdict(state.source_network.settings),
+        "mode": state.mode,
+        "prior": None if state.prior is None else state.prior.tolist(),
+        "codebook_usage": {book: usage.counts.tolist() for book, usage in state.codebook_usage.items()},
+        "history": state.history,
+        "seconds": state.seconds,
+        **about,
+    }
+    write_json(home / "model.json", {**card, "digest": _digest(card)})
+    _remove_older_weights(home, keep=name)
+
+
+def load_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], TransPLState]:
+    """Read a folder written by `save_model`; a tampered, truncated or foreign one is refused."""
+    home = Path(folder)
+    card = _read_card(home / "model.json")
+    path = home / str(card["weights"]["file"])
+    if path.parent != home or not path.is_file():
+        raise unreadable(path, problem="the weights file is missing", advice="Copy the whole model folder.")
+    if sha256(path) != card["weights"]["sha256"]:
+        raise unreadable(path, problem="damaged or changed since it was saved", advice="Copy or save the model again.")
+    try:
+        return card, _rebuild(card, load_file(path))
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        problem = f"not the weights that model.json describes ({type(error).__name__})"
+        raise unreadable(path, problem=problem, advice="Save the model again.") from None
+
+
+def _tensors(state: TransPLState) -> dict[str, Tensor]:
+    tensors = {f"source.{name}": tensor for name, tensor in state.source_network.state_dict().items()}
+    if state.adapted_network is not None:
+        tensors |= {f"adapted.{name}": tensor for name, tensor in state.adapted_network.state_dict().items()}
+    tensors["counts.class"] = torch.from_numpy(state.class_counts.counts)
+    if state.target_counts is not None:
+        tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _write_weights(home: Path, tensors: dict[str, Tensor]) -> tuple[str, str]:
+    with replacing(home / "weights.safetensors") as part:
+        save_file(tensors, part)
+        digest = sha256(part)
+    name = f"weights-{digest[:16]}.safetensors"
+    os.replace(home / "weights.safetensors", home / name)
+    return name, digest
+
+
+def _remove_older_weights(home: Path, keep: str) -> None:
+    for path in home.glob("weights-*.safetensors"):
+        if path.name != keep:
+            path.unlink()
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    card = read_json(path)
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise unreadable(path, problem="not a TransPL model", advice="Point at a folder written by TransPL.save.")
+    if card.get("format_version") != FORMAT_VERSION:
+        problem = f"model format {card.get('format_version')}, this version reads {FORMAT_VERSION}"
+        raise unreadable(path, problem=problem, advice="Upgrade transpl, or save the model again.")
+    digest = card.pop("digest", None)
+    if digest != _digest(card):
+        raise unreadable(path, problem="changed since it was saved", advice="Restore it, or save the model again.")
+    return card
+
+
+def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
+    settings = NetworkSettings(**card["network"])
+    target = tensors.get("counts.target")
+    return TransPLState(
+        source_network=_network(settings, tensors, "source."),
+        class_counts=TransitionCounts(tensors["counts.class"].numpy()),
+        codebook_usage={
+            book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
+        },
+        target_counts=None if target is None else TransitionCounts(target.numpy()),
+        prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
+        adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,
+        mode=card["mode"],
+        history=card["history"],
+        seconds=card["seconds"],
+    )
+
+
+def _network(settings: NetworkSettings, tensors: dict[str, Tensor], prefix: str) -> Network:
+    # No weights are drawn: every tensor comes from the file, or loading fails.
+    with torch.device("meta"):
+        network = Network(settings)
+    weights = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    network.load_state_dict(weights, assign=True)
+    return network.eval()
+
+
+def _digest(card: dict[str, Any]) -> str:
+    text = json.dumps(card, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,40 @@
+"""Stop when the validation loss no longer falls, and keep the best weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+
+@dataclass
+class EarlyStopping:
+    """patience : how many checks in a row may bring no improvement before `exhausted`"""
+
+    patience: int
+    best: float = math.inf
+    best_epoch: int = -1
+    checks_without_gain: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def update(self, value: float, epoch: int, weights: dict[str, Tensor]) -> None:
+        """Record a check; better weights are copied."""
+        if value < self.best:
+            self.best, self.best_epoch, self.checks_without_gain = value, epoch, 0
+            self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+        else:
+            self.checks_without_gain += 1
+
+    @property
+    def exhausted(self) -> bool:
+        return self.checks_without_gain >= self.patience
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a resumed run needs."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> EarlyStopping:
+        return cls(**state)

@@ -1,0 +1,46 @@
+"""A tiny fake data set and a tiny model, so that whole paths run in seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+TINY = {
+    "patch_length": 4,
+    "width": 16,
+    "n_coarse": 4,
+    "n_fine": 8,
+    "n_layers": 1,
+    "n_heads": 2,
+    "max_epochs": 4,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def make_waves(
+    n: int, seed: int, *, n_classes: int = 2, channels: int = 2, length: int = 32, gain: float = 1.0, offset: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sine windows: the class is the frequency, the domain a gain and an offset."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    t = np.arange(length)
+    frequency = np.linspace(0.2, 1.2, n_classes)[y]
+    phase = rng.uniform(0, 2 * np.pi, (n, channels))
+    X = np.sin(frequency[:, None, None] * t + phase[:, :, None]) * gain + offset
+    return (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32), y.astype(np.int64)
+
+
+@pytest.fixture
+def waves() -> tuple[np.ndarray, np.ndarray]:
+    return make_waves(40, seed=0)
+
+
+@pytest.fixture
+def shifted_waves() -> tuple[np.ndarray, np.ndarray]:
+    return make_waves(30, seed=1, gain=1.5, offset=0.3)

@@ -1,0 +1,375 @@
+"""Users' own files: what becomes a window, what is left out, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from transpl.datasets.prepared import save_prepared
+from transpl.datasets.recordings import Recordings, read_recordings, read_table
+from transpl.datasets.synthetic import make_shifted
+from transpl.errors import InputError
+
+
+def table(n: int = 100, **columns: Any) -> pd.DataFrame:
+    """Two channels that say which row they are: ax = row, ay = -row."""
+    return pd.DataFrame({"ax": np.arange(n, dtype=float), "ay": -np.arange(n, dtype=float), **columns})
+
+
+def read(tmp_path: Path, frame: pd.DataFrame, name: str = "walk.csv", **options: Any) -> Recordings:
+    frame.to_csv(tmp_path / name, index=False)
+    return read_recordings(tmp_path / name, **{"window": 10, **options})
+
+
+def refused(path: Path, message: str, **options: Any) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read_recordings(path, **{"window": 10, **options})
+    assert "\n" not in str(caught.value)
+
+
+def refused_frame(tmp_path: Path, frame: pd.DataFrame, message: str, **options: Any) -> None:
+    frame.to_csv(tmp_path / "walk.csv", index=False)
+    refused(tmp_path / "walk.csv", message, **options)
+
+
+def assert_consecutive(found: Recordings) -> None:
+    """Every window holds consecutive rows from its start; channel 0 says the row, channel 1 its negative."""
+    assert found.start is not None
+    rows = found.start[:, None] + np.arange(found.X.shape[2])
+    np.testing.assert_array_equal(found.X[:, 0], rows)
+    np.testing.assert_array_equal(found.X[:, 1], -rows)
+
+
+def test_windows_of_a_plain_table(tmp_path: Path) -> None:
+    found = read(tmp_path, table(103))
+    assert_consecutive(found)
+    assert found.start is not None
+    np.testing.assert_array_equal(found.start, np.arange(0, 91, 5))
+    assert found.X.dtype == np.float32
+    assert found.channel_names == ("ax", "ay")
+    assert (found.y, found.domain, found.group) == (None, None, None)
+    assert found.description == (
+        "walk.csv: 103 rows, 2 channels (ax, ay), 1 group -> 19 windows of 10, step 5; 3 rows in gaps or tails left out"
+    )
+
+
+@pytest.mark.parametrize("name", ["walk.csv", "walk.CSV", "walk.csv.gz", "walk.parquet", "walk.pq"])
+def test_formats_give_the_same(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("pyarrow") if name.endswith(("parquet", "pq")) else None
+    frame = table(label=["sit"] * 50 + ["walk"] * 50, user=[1] * 70 + [2] * 30)
+    path = tmp_path / name
+    frame.to_csv(path, index=False) if "csv" in name.lower() else frame.to_parquet(path)
+    found = read_recordings(path, window=10, label_col="label", domain_col="user")
+    assert_consecutive(found)
+    assert found.y is not None
+    assert found.domain is not None
+    assert found.start is not None
+    np.testing.assert_array_equal(found.y, np.where(found.start < 50, "sit", "walk"))
+    np.testing.assert_array_equal(found.domain, np.where(found.start < 70, "1", "2"))
+
+
+def test_named_columns_are_not_channels(tmp_path: Path) -> None:
+    frame = table(t=np.arange(100), user=1, session=2, label=3, note="x")
+    found = read(tmp_path, frame, time_col="t", domain_col="user", group_col="session", label_col="label")
+    assert found.channel_names == ("ax", "ay")
+    assert found.y is not None
+    assert set(found.y) == {"3"}
+
+
+def test_a_written_out_index_is_not_a_channel(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "walk.csv")
+    assert read_recordings(tmp_path / "walk.csv", window=10).channel_names == ("ax", "ay")
+
+
+def test_channels_are_taken_in_the_given_order(tmp_path: Path) -> None:
+    found = read(tmp_path, table(), channels=["ay", "ax"])
+    assert found.channel_names == ("ay", "ax")
+    assert (found.X[1:, 0] < 0).all()
+    assert read(tmp_path, table(), channels="ay").channel_names == ("ay",)
+
+
+def test_no_window_spans_a_change_of_label(tmp_path: Path) -> None:
+    found = read(tmp_path, table(label=["a"] * 33 + ["b"] * 67), label_col="label", step=1)
+    assert found.start is not None
+    np.testing.assert_array_equal(found.start, [*range(24), *range(33, 91)])
+
+
+def test_no_window_spans_a_missing_value(tmp_path: Path) -> None:
+    frame = table()
+    frame.loc[40, "ay"] = np.nan
+    found = read(tmp_path, frame, step=1)
+    assert found.start is not None
+    np.testing.assert_array_equal(found.start, [*range(31), *range(41, 91)])
+    assert "1 row in gaps or tails left out" in found.description
+
+
+@pytest.mark.parametrize("kind", ["seconds", "dates", "mixed fractions", "nanoseconds"])
+def test_no_window_spans_a_gap_in_time(tmp_path: Path, kind: str) -> None:
+    seconds = np.arange(100) * 0.02 + np.where(np.arange(100) >= 60, 5.0, 0.0)
+    dates = pd.Timestamp("2024-05-01 12:00") + pd.to_timedelta(seconds, unit="s")
+    time: Any = {
+        "seconds": seconds,
+        "dates": dates.strftime("%Y-%m-%d %H:%M:%S.%f"),
+        "mixed fractions": [str(date) for date in dates],  # "12:00:00" and "12:00:00.020000"
+        "nanoseconds": 1_700_000_000_000_000_000 + (seconds * 1e9).astype(np.int64),
+    }[kind]
+    found = read(tmp_path, table(t=time), time_col="t", step=1)
+    assert_consecutive(found)
+    assert found.start is not None
+    np.testing.assert_array_equal(found.start, [*range(51), *range(60, 91)])
+
+
+def test_rows_are_sorted_by_time_within_their_group(tmp_path: Path) -> None:
+    """Two users whose rows alternate and run backwards in the file."""
+    time = np.arange(50)
+    frame = pd.DataFrame({"t": np.repeat(time, 2)[::-1], "user": ["a", "b"] * 50, "v": np.repeat(time, 2)[::-1]})
+    found = read(tmp_path, frame, time_col="t", domain_col="user")
+    assert found.X.shape == (18, 1, 10)
+    np.testing.assert_array_equal(np.diff(found.X[:, 0], axis=1), 1)
+    assert found.domain is not None
+    assert sorted(found.domain) == ["a"] * 9 + ["b"] * 9
+    assert found.start is not None
+    np.testing.assert_array_equal(frame["v"].to_numpy()[found.start], found.X[:, 0, 0])
+
+
+def test_without_a_clock_blocks_of_one_group_are_not_joined(tmp_path: Path) -> None:
+    found = read(tmp_path, table(group=["a"] * 15 + ["b"] * 60 + ["a"] * 25), group_col="group", step=1)
+    assert_consecutive(found)
+    assert found.start is not None
+    assert set(found.start) == {*range(6), *range(15, 66), *range(75, 91)}
+    assert "2 groups" in found.description
+
+
+def test_domain_selects_rows_and_compares_as_text(tmp_path: Path) -> None:
+    frame = table(user=["01"] * 40 + ["2"] * 60)
+    assert len(read(tmp_path, frame, domain="01", domain_col="user")) == 7
+    found = read(tmp_path, frame, domain=2, domain_col="user")
+    assert_consecutive(found)
+    assert found.start is not None
+    assert found.start.min() == 40
+    assert found.description.startswith("walk.csv, domain 2: 60 rows")
+    refused_frame(tmp_path, frame, r"\('01', '2'\), got '1'", domain="1", domain_col="user")
+    refused_frame(tmp_path, frame, "domain_col", domain="1")
+
+
+def test_whole_numbers_with_missing_ones_stay_whole(tmp_path: Path) -> None:
+    """A parquet column of integers with gaps is float: 2.0 is still domain 2."""
+    pytest.importorskip("pyarrow")
+    table(user=[np.nan] * 40 + [2.0] * 60).to_parquet(tmp_path / "walk.parquet")
+    found = read_recordings(tmp_path / "walk.parquet", window=10, domain="2", domain_col="user")
+    assert found.domain is not None
+    assert set(found.domain) == {"2"}
+
+
+def test_a_named_index_of_a_parquet_is_a_column(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table().set_index(pd.Index(np.arange(100) * 2.0, name="t")).to_parquet(tmp_path / "walk.parquet")
+    assert len(read_recordings(tmp_path / "walk.parquet", window=10, time_col="t")) == 19
+
+
+def test_missing_labels(tmp_path: Path) -> None:
+    frame = table(label=["a"] * 40 + [None] * 20 + ["None"] * 40)
+    found = read(tmp_path, frame, label_col="label")
+    assert found.y is not None
+    assert found.start is not None
+    np.testing.assert_array_equal(found.y[found.start == 40], [""])
+    np.testing.assert_array_equal(found.y[found.start == 60], ["None"])
+    assert "3 windows without label" in found.description
+    refused_frame(tmp_path, frame, "3 of 17 windows without", label_col="label", require_labels=True)
+
+
+def test_no_label_at_all(tmp_path: Path) -> None:
+    assert read(tmp_path, table(label=[None] * 100), label_col="label").y is None
+    refused_frame(tmp_path, table(), "no label_col was named", require_labels=True)
+
+
+@pytest.mark.parametrize("argument", ["label_col", "domain_col", "group_col", "time_col", "channels"])
+def test_a_missing_column_lists_those_there_are(tmp_path: Path, argument: str) -> None:
+    value = ["az"] if argument == "channels" else "az"
+    refused_frame(tmp_path, table(), rf"{argument}: .*\('ax', 'ay'\), got 'az'", **{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"note": ["x"] * 100}, {"channels": ["ax", "note"]}, "'note' of walk.csv: expected numbers, got 'x' in row 0"),
+        ({"ax": [*range(99), "?"]}, {"channels": ["ax"]}, r"got '\?' in row 99"),
+        ({}, {"channels": []}, "channels: expected one or more"),
+        ({}, {"channels": ["ax", "ax"]}, "each once"),
+        ({}, {"channels": ["ax"], "time_col": "ax"}, "none of them the domain"),
+        ({}, {"window": 101}, "at least 101 rows on end .* got at most 100"),
+        ({"label": list(range(100))}, {"label_col": "label"}, "got at most 1"),
+        ({"t": ["soon"] * 100}, {"time_col": "t"}, "time_col 't' of walk.csv: .* got 'soon' in row 0"),
+        ({"t": [*range(99), None]}, {"time_col": "t"}, "in row 99"),
+        ({"user": ["a"] * 99 + [None]}, {"domain_col": "user"}, "1 empty one, the first in row 99"),
+        ({"ax": [np.inf] * 100}, {}, "infinite"),
+        ({}, {"window": 0}, "window: expected"),
+        ({}, {"step": 0}, "step: expected"),
+    ],
+)
+def test_misuse_is_named_in_one_line(
+    tmp_path: Path, columns: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
+    refused_frame(tmp_path, table(**columns), message, **options)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "header.csv").write_text("ax,ay\n")
+    (tmp_path / "long.csv").write_text("ax,ay\n1,2,3\n4,5,6\n")
+    (tmp_path / "ragged.csv").write_text("ax,ay\n1,2\n4,5,6\n")
+    (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "words.csv").write_text("a,b\nx,y\n")
+    (tmp_path / "plain.csv.gz").write_text("ax,ay\n1,2\n")
+    (tmp_path / "sheet.xlsx").touch()
+    (tmp_path / "folder.csv").mkdir()
+    refused(tmp_path / "empty.csv", "the file is empty")
+    refused(tmp_path / "header.csv", "no rows")
+    refused(tmp_path / "long.csv", "not readable")
+    refused(tmp_path / "ragged.csv", "not readable")
+    refused(tmp_path / "binary.csv", "not readable")
+    refused(tmp_path / "words.csv", "expected a numeric column")
+    refused(tmp_path / "plain.csv.gz", "not readable")
+    refused(tmp_path / "sheet.xlsx", r"ending in .csv, .csv.gz, .parquet, .pq, .npz, got sheet.xlsx")
+    refused(tmp_path / "folder.csv", "not readable")
+    refused(tmp_path / "absent.csv", "no such file")
+    with pytest.raises(InputError, match="ending in"):
+        read_table(tmp_path / "sheet.xlsx")
+
+
+def test_a_damaged_parquet(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table().to_parquet(tmp_path / "whole.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:-20])
+    refused(tmp_path / "cut.parquet", "not readable")
+    refused(tmp_path / "absent.parquet", "no such file")
+
+
+def test_without_pyarrow_the_pip_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise ImportError("Missing optional dependency 'pyarrow'")
+
+    (tmp_path / "walk.parquet").touch()
+    monkeypatch.setattr(pd, "read_parquet", missing)
+    refused(tmp_path / "walk.parquet", r'pip install "transpl\[parquet\]"')
+
+
+def test_byte_order_mark_and_spaces(tmp_path: Path) -> None:
+    lines = ["ax, ay, label", *(f"{i}, {-i}, sit" for i in range(20))]
+    (tmp_path / "walk.csv").write_text("\n".join(lines), encoding="utf-8-sig")
+    found = read_recordings(tmp_path / "walk.csv", window=10, label_col="label")
+    assert found.channel_names == ("ax", "ay")
+    assert found.y is not None
+    assert set(found.y) == {"sit"}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    groups=st.lists(st.sampled_from("ab"), min_size=1, max_size=12),
+    holes=st.sets(st.integers(0, 59), max_size=4),
+    window=st.integers(1, 8),
+    step=st.integers(1, 8),
+)
+def test_windows_are_exactly_those_that_span_nothing(
+    tmp_path: Path, groups: list[str], holes: set[int], window: int, step: int
+) -> None:
+    """Against a slow definition: a window every `step` rows of each run of one group without hole."""
+    frame = table(5 * len(groups), group=np.repeat(groups, 5))
+    frame.loc[sorted(hole for hole in holes if hole < len(frame)), "ax"] = np.nan
+    frame["ay"] = -np.arange(len(frame), dtype=float)
+    expected: list[int] = []
+    run: list[int] = []
+    for row in range(len(frame) + 1):
+        ends = row == len(frame) or np.isnan(frame["ax"][row])
+        if run and (ends or frame["group"][row] != frame["group"][run[-1]]):
+            expected += run[: len(run) - window + 1 : step] if len(run) >= window else []
+            run = []
+        if not ends:
+            run.append(row)
+    if not expected:
+        refused_frame(tmp_path, frame, "rows on end", group_col="group", window=window, step=step)
+        return
+    found = read(tmp_path, frame, group_col="group", window=window, step=step)
+    assert_consecutive(found)
+    assert found.start is not None
+    assert sorted(found.start) == expected
+    used = {row for start in expected for row in range(start, start + window)}
+    left_out = len(frame) - len(used)
+    assert (f"{left_out} row" in found.description.split("->")[1]) == (left_out > 0)
+
+
+def npz(tmp_path: Path, **arrays: Any) -> Path:
+    np.savez(tmp_path / "cut.npz", **{"X": np.arange(24.0).reshape(4, 2, 3), **arrays})
+    return tmp_path / "cut.npz"
+
+
+def test_windows_already_cut(tmp_path: Path) -> None:
+    found = read_recordings(npz(tmp_path))
+    assert found.X.shape == (4, 2, 3)
+    assert found.channel_names == ("channel_0", "channel_1")
+    assert (found.y, found.domain, found.group, found.start) == (None, None, None, None)
+    assert found.description == "cut.npz: 4 windows of 3, already cut, 2 channels (channel_0, channel_1)"
+
+
+def test_class_names_turn_integers_into_words(tmp_path: Path) -> None:
+    y = np.array([1, 0, -1, 1])
+    named = read_recordings(npz(tmp_path, y=y, class_names=np.array(["sit", "walk"])))
+    assert named.y is not None
+    assert named.y.tolist() == ["walk", "sit", "", "walk"]
+    bare = read_recordings(npz(tmp_path, y=y))
+    assert bare.y is not None
+    assert bare.y.tolist() == ["1", "0", "", "1"]
+    words = read_recordings(npz(tmp_path, y=np.array(["a", "b", "", "a"])))
+    assert words.y is not None
+    assert words.y.tolist() == ["a", "b", "", "a"]
+    refused(npz(tmp_path, y=y), "1 of 4 windows without", require_labels=True)
+    refused(npz(tmp_path, y=y, class_names=np.array(["sit"])), r"y of cut.npz: expected indices in 0\.\.0")
+
+
+def test_npz_domain_and_channels(tmp_path: Path) -> None:
+    path = npz(tmp_path, domain=np.array([3, 3, 4, 4]), group=np.arange(4), channel_names=np.array(["ax", "ay"]))
+    found = read_recordings(path, domain=4, channels=["ay"])
+    np.testing.assert_array_equal(found.X, np.arange(24.0).reshape(4, 2, 3)[2:, 1:])
+    assert found.group is not None
+    assert found.group.tolist() == ["2", "3"]
+    assert found.channel_names == ("ay",)
+    refused(path, r"\('3', '4'\), got '5'", domain="5")
+    refused(path, "channels of cut.npz", channels=["az"])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        ({"X": np.full((4, 2, 3), np.nan)}, {}, "X of cut.npz: expected finite"),
+        ({"X": np.zeros((1, 1, 1, 1))}, {}, "X of cut.npz"),
+        ({"y": np.zeros(3, int)}, {}, r"y of cut.npz: expected one entry per window \(4\)"),
+        ({"channel_names": np.array(["x"])}, {}, "channel_names of cut.npz: expected 2 names"),
+        ({}, {"label_col": "target"}, r"label_col: expected a key of cut.npz \(X\), got 'target'"),
+        ({}, {"domain": 1}, "no domain in it"),
+        ({}, {"require_labels": True}, "a label for every window"),
+    ],
+)
+def test_npz_misuse(tmp_path: Path, arrays: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    refused(npz(tmp_path, **arrays), message, **options)
+
+
+def test_npz_without_windows(tmp_path: Path) -> None:
+    np.savez(tmp_path / "no.npz", y=np.zeros(3))
+    refused(tmp_path / "no.npz", "no X in it")
+    refused(tmp_path / "absent.npz", "no such file")
+
+
+def test_a_prepared_data_set_is_a_recording_too(tmp_path: Path) -> None:
+    dataset = make_shifted(n_train=6, n_test=4)
+    save_prepared(dataset, tmp_path / "made.npz")
+    found = read_recordings(tmp_path / "made.npz", domain=1, require_labels=True)
+    rows = dataset.domain_ids == 1
+    np.testing.assert_array_equal(found.X, dataset.X[rows])
+    assert found.y is not None
+    assert found.y.tolist() == [dataset.class_names[k] for k in dataset.y[rows]]

@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from transpl.network.quantizer import Codebook, ResidualQuantizer, codebook_usage
+
+
+@pytest.fixture
+def book():
+    book = Codebook(3, 2)
+    book.vectors.data = torch.tensor([[2.0, 0.0], [0.0, 0.5], [-1.0, 0.0]])
+    return book
+
+
+def test_nearest_code_is_by_angle_not_by_length(book):
+    v = torch.tensor([[0.1, 0.01], [0.0, 9.0], [-0.3, 0.1]])
+    assert book.nearest(v).tolist() == [0, 1, 2]
+    assert book(v).codes.tolist() == [0, 1, 2]
+
+
+def test_loss_by_hand(book):
+    # l2(v) = (0.6, 0.8), nearest code (0, 1): squares 0.36 and 0.04, mean 0.2; codebook + 0.25 * commitment.
+    assert book(torch.tensor([[3.0, 4.0]])).loss.item() == pytest.approx(0.2 * 1.25)
+
+
+def test_output_is_the_unit_code_and_its_gradient_goes_straight_to_the_input(book):
+    v = torch.tensor([[3.0, 4.0]], requires_grad=True)
+    q = book(v).vectors
+    assert torch.allclose(q, torch.tensor([[0.0, 1.0]]))
+    g = torch.tensor([[1.0, 0.0]])
+    (straight,) = torch.autograd.grad((q * g).sum(), v)
+    (direct,) = torch.autograd.grad((F.normalize(v, dim=-1) * g).sum(), v)
+    assert torch.allclose(straight, direct)
+
+
+def test_codebook_and_commitment_each_move_one_side(book):
+    v = torch.tensor([[3.0, 4.0]], requires_grad=True)
+    book(v).loss.backward()
+    assert v.grad.abs().sum() > 0
+    assert book.vectors.grad[1].abs().sum() > 0
+    assert book.vectors.grad[[0, 2]].abs().sum() == 0
+
+
+def test_kmeans_start_puts_one_code_on_each_cluster():
+    rng = np.random.default_rng(0)
+    angles = np.repeat([0.0, 2.0, 4.0], 50) + 0.05 * rng.normal(size=150)
+    points = torch.from_numpy(np.stack([np.cos(angles), np.sin(angles)], axis=1)).float()
+    book = Codebook(3, 2)
+    book.start_from(points, seed=0)
+    centres = np.array([[np.cos(a), np.sin(a)] for a in (0.0, 2.0, 4.0)])
+    assert np.allclose(sorted((centres @ book.vectors.detach().numpy().T).max(axis=1)), 1.0, atol=1e-3)
+    assert codebook_usage(book.nearest(points).numpy(), 3).counts.tolist() == [50, 50, 50]
+
+
+@pytest.mark.parametrize("n_points", [1, 2, 5])
+def test_fewer_points_than_codes_do_not_crash(n_points):
+    book = Codebook(8, 4)
+    points = F.normalize(torch.randn(n_points, 4), dim=-1)
+    book.start_from(points, seed=0)
+    assert torch.isfinite(book.vectors).all()
+    assert len(set(book.nearest(points).tolist())) == n_points
+
+
+@pytest.mark.parametrize(
+    ("residual", "left"),
+    [("normalised", [2 / 4.25**0.5 - 1, 0.5 / 4.25**0.5]), ("raw", [1.0, 0.5])],
+)
+def test_fine_book_sees_what_the_coarse_book_leaves(residual, left):
+    quantizer = ResidualQuantizer(2, 2, 2, residual=residual)
+    quantizer.coarse.vectors.data = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    quantizer.fine.vectors.data = torch.tensor([[0.0, 3.0], [0.0, -3.0]])
+    z = torch.tensor([[2.0, 0.5], [2.0, -0.5]])
+    coarse, fine = quantizer(z)
+    assert coarse.codes.tolist() == [0, 0]
+    assert torch.allclose(quantizer.residual(z), torch.tensor([left, [left[0], -left[1]]]))
+    assert fine.codes.tolist() == [0, 1]
+
+
+def test_no_fine_book_is_a_setting():
+    quantizer = ResidualQuantizer(4, 0, 8)
+    assert quantizer.fine is None
+    assert quantizer(torch.randn(5, 8))[1] is None
+    quantizer.start_from(torch.randn(20, 8), seed=0)
+
+
+def test_usage_perplexity_and_dead_codes():
+    usage = codebook_usage(np.array([[0, 0, 2], [2, -1, -1]]), 4)
+    assert usage.counts.tolist() == [2, 0, 2, 0]
+    assert usage.perplexity == pytest.approx(2.0)
+    assert usage.dead == [1, 3]
+    assert codebook_usage(np.arange(8), 8).perplexity == pytest.approx(8.0)
+    assert codebook_usage(np.array([-1]), 2).perplexity == 0.0

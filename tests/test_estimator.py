@@ -1,0 +1,305 @@
+"""TransPL as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import TINY, make_waves
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from transpl import PseudoLabels, TransPL
+from transpl.markov import TransitionCounts
+
+# A window needs two patches. scikit-learn's checks bring tables of a few columns: one channel, one step a patch.
+FOR_TABLES = TransPL(
+    **{**TINY, "patch_length": 1, "max_epochs": 40, "source_lr": 1e-2, "dropout": 0.0, "source_patience": 10}
+)
+# None is expected to fail. What 3-D input cannot satisfy is met by reading a table as windows of one channel.
+CANNOT_HOLD: dict[str, str] = {}
+
+
+@parametrize_with_checks([FOR_TABLES], expected_failed_checks=lambda estimator: CANNOT_HOLD)
+def test_scikit_learns_own_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+@pytest.fixture(scope="module")
+def source():
+    X, y = make_waves(40, seed=0, n_classes=3)
+    return X, np.array(["run", "sit", "walk"])[y]
+
+
+@pytest.fixture(scope="module")
+def target():
+    X, y = make_waves(30, seed=1, n_classes=3, gain=1.5, offset=0.3)
+    return X, np.array(["run", "sit", "walk"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(source):
+    return TransPL(**TINY).fit(*source)
+
+
+@pytest.fixture
+def model(fitted):
+    """A fitted model that a test may adapt: its own copy."""
+    import copy
+
+    return copy.deepcopy(fitted)
+
+
+def test_parameters_have_the_documented_names_and_defaults():
+    params = TransPL().get_params()
+    documented = {
+        "patch_length": 8,
+        "width": 64,
+        "n_coarse": 8,
+        "n_fine": 64,
+        "sigma": 0.2,
+        "prior_temperature": 1.0,
+        "top_ratio": 0.5,
+        "source_lr": 5e-4,
+        "adapt_lr": 5e-4,
+        "batch_size": 32,
+        "max_epochs": 200,
+        "random_state": 0,
+        "device": "auto",
+    }
+    assert documented.items() <= params.items()
+
+
+def test_clone_keeps_parameters_and_forgets_the_fit(fitted):
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "classes_")
+    assert is_classifier(copy)
+
+
+def test_whole_path_with_text_labels(model, source, target):
+    assert model.classes_.tolist() == ["run", "sit", "walk"]
+    assert model.mode_ == "source"
+    model.adapt(target[0])
+    assert model.mode_ == "finetune"
+    assert set(model.predict(target[0])) <= set(model.classes_)
+    p = model.predict_proba(target[0])
+    assert p.shape == (30, 3)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert np.array_equal(model.predict(target[0]), model.classes_[p.argmax(axis=1)])
+    assert {"source", "adapt"} == set(model.history_)
+
+
+def test_fitted_attributes_of_the_design(model, target):
+    model.adapt(target[0], mode="markov")
+    assert model.codebook_.shape == (4, 16)
+    assert model.class_counts_.counts.shape == (3, 2, 4, 4)
+    assert model.source_counts_ == model.class_counts_.pooled()
+    assert model.target_counts_.counts.shape == (2, 4, 4)
+    assert model.target_counts_.counts.sum() == 30 * 2 * 7
+    assert model.channel_distances_.shape == model.channel_weights_.shape == (2,)
+    assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / model.sigma) ** 2)))
+    assert model.codebook_usage_["coarse"].counts.sum() == model.codebook_usage_["fine"].counts.sum()
+
+
+def test_attributes_of_the_target_wait_for_it(fitted):
+    for name in ("target_counts_", "channel_distances_", "channel_weights_"):
+        assert not hasattr(fitted, name)
+    assert not hasattr(TransPL(), "codebook_")
+
+
+def test_unfitted_model_says_so():
+    for call in ("predict", "predict_proba", "adapt", "partial_adapt", "pseudo_label"):
+        with pytest.raises(NotFittedError):
+            getattr(TransPL(), call)(np.zeros((2, 1, 16)))
+
+
+def test_markov_mode_predicts_the_pseudo_labels(model, target):
+    model.adapt(target[0], mode="markov")
+    labels = model.pseudo_label(target[0])
+    assert isinstance(labels, PseudoLabels)
+    assert np.array_equal(model.predict(target[0]), labels.labels)
+    assert np.array_equal(labels.confidence, labels.probabilities.max(axis=1))
+    assert "adapt" not in model.history_
+
+
+def test_labels_before_adaptation_are_those_of_adaptation(model, target):
+    before = model.pseudo_label(target[0])
+    after = model.adapt(target[0]).pseudo_label(target[0])
+    assert np.array_equal(before.probabilities, after.probabilities)
+
+
+def test_adapting_twice_starts_from_the_source_again(model, target):
+    once = model.adapt(target[0]).predict_proba(target[0])
+    model.adapt(target[0][:10] + 1)
+    assert np.array_equal(model.adapt(target[0]).predict_proba(target[0]), once)
+
+
+def test_batches_in_any_order_count_like_the_whole(model, target):
+    whole = TransitionCounts(model.adapt(target[0], mode="markov").target_counts_.counts)
+    p = model.predict_proba(target[0])
+    model.method_.state.target_counts, model.method_.state.mode = None, "source"
+    for rows in (slice(20, 30), slice(0, 7), slice(7, 20)):
+        model.partial_adapt(target[0][rows])
+    assert model.mode_ == "markov"
+    assert model.target_counts_ == whole
+    assert np.array_equal(model.predict_proba(target[0]), p)
+
+
+def test_partial_adapt_only_adds_counts(model, target):
+    model.adapt(target[0])
+    before = model.predict_proba(target[0])
+    counts = model.target_counts_
+    model.partial_adapt(target[0][:5])
+    assert model.target_counts_ == counts + TransitionCounts.from_codes(model.method_.codes(_windows(target[0][:5])), 4)
+    assert np.array_equal(model.predict_proba(target[0]), before)
+
+
+def _windows(X):
+    from transpl.windows import as_windows
+
+    return as_windows(X)
+
+
+def test_sample_domain_does_both_phases_and_ignores_target_labels(source, target):
+    X = np.concatenate([source[0], target[0]])
+    domain = np.r_[np.full(40, 1), np.full(30, -2)]
+    two_steps = TransPL(**TINY).fit(*source).adapt(target[0])
+    for hidden in (target[1], np.full(30, "poison"), np.full(30, "run")):
+        model = TransPL(**TINY).fit(X, np.concatenate([source[1], hidden]), sample_domain=domain)
+        assert model.classes_.tolist() == ["run", "sit", "walk"]
+        assert np.array_equal(model.predict_proba(target[0]), two_steps.predict_proba(target[0]))
+
+
+def test_masked_target_labels_of_other_types_work(source, target):
+    X = np.concatenate([source[0], target[0]])
+    y = np.r_[np.unique(source[1], return_inverse=True)[1].astype(float), np.full(30, np.nan)]
+    model = TransPL(**TINY).fit(X, y, sample_domain=np.r_[np.zeros(40, int), np.full(30, -1)])
+    assert model.classes_.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_validation_rows_can_be_given(source, target):
+    model = TransPL(**TINY).fit(*source, X_val=source[0][:12], y_val=source[1][:12])
+    assert model.class_counts_.counts.sum() == 40 * 2 * 7
+
+
+def test_without_validation_rows_a_stratified_share_is_held_out(fitted):
+    per_class = fitted.class_counts_.counts.sum(axis=(1, 2, 3)) / (2 * 7)
+    assert per_class.tolist() == [10, 9, 9]  # 70 % of 14, 13, 13
+
+
+def test_class_absent_in_the_target_works(model, target):
+    X, y = target[0][target[1] != "sit"], target[1][target[1] != "sit"]
+    model.adapt(X)
+    assert model.predict_proba(X).shape == (len(y), 3)
+
+
+def test_one_target_window_works(model, target):
+    assert model.adapt(target[0][:1]).predict(target[0]).shape == (30,)
+
+
+def test_prior_by_name_and_by_position_agree_and_rule_out_classes(model, target):
+    by_name = model.pseudo_label(target[0], prior={"run": 0.5, "walk": 0.5})
+    by_position = model.pseudo_label(target[0], prior=[0.5, 0.0, 0.5])
+    assert np.array_equal(by_name.probabilities, by_position.probabilities)
+    assert "sit" not in by_name.labels
+    model.adapt(target[0], prior={"run": 1.0}, mode="markov")
+    assert set(model.predict(target[0])) == {"run"}
+
+
+def test_callers_arrays_are_unchanged(source, target):
+    arrays = [source[0].copy(), source[1].copy(), target[0].copy(), np.array([0.2, 0.3, 0.5])]
+    twins = [array.copy() for array in arrays]
+    model = TransPL(**TINY).fit(arrays[0], arrays[1])
+    model.adapt(arrays[2], prior=arrays[3])
+    model.predict_proba(arrays[2])
+    model.partial_adapt(arrays[2])
+    model.pseudo_label(arrays[2], prior=arrays[3])
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, twins, strict=True))
+
+
+def test_read_only_and_non_contiguous_input_works(fitted, target):
+    X = np.asfortranarray(target[0])
+    X.setflags(write=False)
+    assert np.array_equal(fitted.predict(X), fitted.predict(target[0]))
+
+
+def test_same_seed_same_numbers(source, target):
+    a, b = (TransPL(**TINY).fit(*source).adapt(target[0]).predict_proba(target[0]) for _ in range(2))
+    assert np.array_equal(a, b)
+    other = TransPL(**{**TINY, "random_state": 1}).fit(*source).adapt(target[0]).predict_proba(target[0])
+    assert not np.array_equal(a, other)
+
+
+def test_class_names_do_not_change_the_numbers(source, target):
+    """Renaming classes so that their order turns round permutes the columns of the Markov posterior."""
+    renamed = np.array([{"run": "c", "sit": "b", "walk": "a"}[label] for label in source[1]])
+    validation = {"X_val": source[0]}
+    a = TransPL(**TINY).fit(*source, **validation, y_val=source[1])
+    b = TransPL(**TINY).fit(source[0], renamed, **validation, y_val=renamed)
+    b.method_.state.source_network = a.method_.state.source_network
+    b.method_.state.class_counts = TransitionCounts(a.class_counts_.counts[::-1])
+    assert np.allclose(a.pseudo_label(target[0]).probabilities, b.pseudo_label(target[0]).probabilities[:, ::-1])
+
+
+def test_windows_of_unequal_length(source):
+    X = [window[:, : 20 + 4 * (i % 4)] for i, window in enumerate(source[0])]
+    model = TransPL(**TINY).fit(X, source[1])
+    model.adapt([window[:, :24] for window in X])
+    together = model.predict_proba(X)
+    alone = np.concatenate([model.predict_proba([window]) for window in X])
+    assert np.allclose(together, alone, atol=1e-5)
+
+
+def test_a_tail_that_fills_no_patch_is_said_once(source):
+    with pytest.warns(UserWarning, match="the last 2 of 30 time steps fill no patch of 4") as caught:
+        TransPL(**TINY).fit(source[0][:, :, :30], source[1])
+    assert len(caught) == 1
+
+
+def test_single_codebook(source, target):
+    model = TransPL(**{**TINY, "n_fine": 0}).fit(*source).adapt(target[0])
+    assert set(model.codebook_usage_) == {"coarse"}
+
+
+def test_all_switches_run(source, target):
+    switches = {
+        "smoothing": "additive",
+        "length": "codes",
+        "confidence": "kl",
+        "channel_alignment": False,
+        "residual": "raw",
+    }
+    model = TransPL(**TINY, **switches).fit(*source).adapt(target[0], mode="markov")
+    assert model.channel_weights_.tolist() == [1.0, 1.0]
+    assert model.score(*target) > 0
+
+
+def test_pipeline_and_cross_validation(source):
+    pipeline = make_pipeline(FunctionTransformer(lambda X: X * 2), TransPL(**TINY))
+    assert len(cross_val_score(pipeline, *source, cv=2)) == 2
+    search = GridSearchCV(TransPL(**TINY), {"n_coarse": [3, 4]}, cv=2).fit(*source)
+    assert search.best_params_["n_coarse"] in (3, 4)
+
+
+def test_learns_an_easy_problem():
+    X, y = make_waves(120, seed=0)
+    model = TransPL(**{**TINY, "max_epochs": 40, "source_lr": 3e-3, "dropout": 0.1}).fit(X, y)
+    X_new, y_new = make_waves(60, seed=9)
+    assert model.score(X_new, y_new) > 0.9
+    assert (model.pseudo_label(X_new).labels == y_new).mean() > 0.9
+
+
+def test_interrupted_fit_and_adapt_resume(source, target, tmp_path):
+    saving = {**TINY, "checkpoint_dir": tmp_path}
+    first = TransPL(**saving).fit(*source).adapt(target[0])
+    again = TransPL(**saving).fit(*source).adapt(target[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapt.ckpt", "source.ckpt"]
+    assert np.array_equal(first.predict_proba(target[0]), again.predict_proba(target[0]))

@@ -1,0 +1,194 @@
+"""Atomic writing, JSON and checksums."""
+
+import hashlib
+import os
+import re
+import stat
+
+import pytest
+
+from transpl import files
+from transpl.errors import NotReadable
+from transpl.files import read_json, replacing, sha256, write_json, write_text
+
+
+class Interrupted(Exception):
+    """Stands for whatever may go wrong in the middle of writing."""
+
+
+@pytest.fixture
+def umask():
+    """Set the process's umask for one test."""
+    before = os.umask(0)
+    os.umask(before)
+    yield os.umask
+    os.umask(before)
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write_half_of(path, failure):
+    with replacing(path) as part:
+        part.write_text("half")
+        raise failure
+
+
+def permissions(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# replacing
+
+
+def test_the_new_content_appears_under_the_final_name_and_nothing_else_is_left(tmp_path):
+    with replacing(tmp_path / "a.txt") as part:
+        part.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_an_existing_file_is_replaced(tmp_path):
+    (tmp_path / "a.txt").write_text("old and longer")
+    with replacing(tmp_path / "a.txt") as part:
+        part.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_the_old_content_stays_in_place_until_the_block_ends(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    with replacing(tmp_path / "a.txt") as part:
+        part.write_text("new")
+        assert (tmp_path / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize("failure", [Interrupted, KeyboardInterrupt, SystemExit])
+def test_a_failure_in_the_block_leaves_the_old_content_and_no_stray_file(tmp_path, failure):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(failure):
+        write_half_of(tmp_path / "a.txt", failure)
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_a_failure_in_the_block_leaves_no_file_where_there_was_none(tmp_path):
+    with pytest.raises(Interrupted):
+        write_half_of(tmp_path / "a.txt", Interrupted)
+    assert names_in(tmp_path) == []
+
+
+def test_a_failure_of_the_rename_leaves_no_stray_file(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_text(tmp_path / "folder", "new")
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_the_temporary_file_lies_beside_the_final_one_and_keeps_its_suffix(tmp_path):
+    with replacing(tmp_path / "a.npz") as part:
+        assert part.parent == tmp_path
+        assert part.suffix == ".npz"
+        assert part.name != "a.npz"
+
+
+def test_missing_folders_are_made(tmp_path):
+    write_text(tmp_path / "x" / "y" / "a.txt", "new")
+    assert (tmp_path / "x" / "y" / "a.txt").read_text() == "new"
+
+
+def test_two_writers_of_one_name_do_not_share_a_temporary_file(tmp_path):
+    with replacing(tmp_path / "a.txt") as first, replacing(tmp_path / "a.txt") as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "a.txt").read_text() == "first"  # the outer block ends last
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path, umask, mask, expected):
+    umask(mask)
+    write_text(tmp_path / "a.txt", "new")
+    assert permissions(tmp_path / "a.txt") == expected
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+def test_writing_leaves_the_umask_alone(tmp_path, umask):
+    umask(0o027)
+    write_text(tmp_path / "a.txt", "new")
+    assert umask(0o027) == 0o027
+
+
+# text and JSON
+
+
+def test_text_is_written_as_utf_8(tmp_path):
+    write_text(tmp_path / "a.txt", "Gänge → 2 µV")
+    assert (tmp_path / "a.txt").read_bytes() == "Gänge → 2 µV".encode()
+
+
+def test_json_survives_a_round_trip(tmp_path):
+    value = {"name": "Größe", "list": [1, 2.5, None, True], "nested": {"empty": {}}}
+    write_json(tmp_path / "a.json", value)
+    assert read_json(tmp_path / "a.json") == value
+
+
+def test_json_is_written_to_be_read_by_people(tmp_path):
+    write_json(tmp_path / "a.json", {"name": "Größe"})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "name": "Größe"\n}\n'
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_json_without_a_standard_form_is_refused_and_the_old_file_stays(tmp_path, number):
+    write_json(tmp_path / "a.json", {"score": 1.0})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"score": number})
+    assert read_json(tmp_path / "a.json") == {"score": 1.0}
+    assert names_in(tmp_path) == ["a.json"]
+
+
+def test_a_missing_json_file_is_reported_in_one_line(tmp_path):
+    path = tmp_path / "a.json"
+    with pytest.raises(NotReadable, match=rf"\A{re.escape(str(path))}: no such file\. .*\Z"):
+        read_json(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{\n  "a": 1,\n  "b"', id="truncated"),
+        pytest.param(b"hello\nworld\n", id="text"),
+        pytest.param(b"\xff\xfe\x00\n\x80", id="binary"),
+        pytest.param(b'{"a": 1}\n{"a": 2}\n', id="two-values"),
+        pytest.param(b"[" * 100_000, id="deeply-nested"),
+    ],
+)
+def test_a_damaged_json_file_is_reported_in_one_line(tmp_path, content):
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(NotReadable, match=rf"\A{re.escape(str(path))}: not readable as JSON .*\Z"):
+        read_json(path)
+
+
+def test_a_folder_in_place_of_a_json_file_is_reported_in_one_line(tmp_path):
+    with pytest.raises(NotReadable, match=rf"\A{re.escape(str(tmp_path))}: .*\Z"):
+        read_json(tmp_path)
+
+
+# sha256
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 8, 1000])
+def test_sha256_agrees_with_hashlib_whatever_the_chunk(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(files, "_CHUNK", 4)
+    content = bytes(i * 37 % 256 for i in range(size))
+    (tmp_path / "a.bin").write_bytes(content)
+    assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
+
+
+def test_sha256_agrees_with_hashlib_on_a_file_larger_than_a_chunk(tmp_path):
+    content = b"transpl" * 300_000
+    (tmp_path / "a.bin").write_bytes(content)
+    assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()

@@ -1,0 +1,80 @@
+import pytest
+import torch
+
+from transpl.network import Network, NetworkSettings
+from transpl.training import Execution, LoopSettings, adapt_network
+from transpl.training.adaptation import AdaptationObjective, joined, most_confident
+
+SETTINGS = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0.0)
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return Network(SETTINGS)
+
+
+def labelled(n: int, time: int = 16) -> dict:
+    return {"x": torch.randn(n, 2, time), "y": torch.arange(n) % 3}
+
+
+def pseudo_labelled(n: int, time: int = 16) -> dict:
+    return {**labelled(n, time), "confidence": torch.linspace(0.9, 0.1, n)}
+
+
+@pytest.mark.parametrize(("n", "ratio", "expected"), [(10, 0.5, 5), (5, 0.5, 2), (3, 0.2, 1), (1, 0.1, 1), (0, 0.5, 0), (4, 1.0, 4)])
+def test_the_most_confident_share_is_trusted_at_least_one(n, ratio, expected):
+    chosen = most_confident(torch.linspace(0, 1, n), ratio)
+    assert sorted(chosen.tolist()) == list(range(n - expected, n))
+
+
+def test_loss_by_hand(network):
+    batch = joined(labelled(4), pseudo_labelled(4))
+    objective = AdaptationObjective(network, top_ratio=0.5)
+    losses = objective(batch)
+    output = network(batch["x"])
+    rows = torch.nn.functional.cross_entropy(output.logits, batch["y"], reduction="none")
+    source, target = rows[:4].mean(), rows[4:6].mean()
+    vq = output.code_loss + output.reconstruction_loss
+    assert losses["source_cross_entropy"].item() == pytest.approx(source.item())
+    assert losses["target_cross_entropy"].item() == pytest.approx(target.item())
+    expected = (source + target) / 2 + vq / 2 + 2 * torch.log(torch.tensor(2.0))
+    assert losses["loss"].item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_untrusted_rows_change_only_the_reconstruction_part(network):
+    batch = joined(labelled(4), pseudo_labelled(4))
+    other = {**batch, "y": batch["y"].clone()}
+    other["y"][6:] = (other["y"][6:] + 1) % 3
+    objective = AdaptationObjective(network, top_ratio=0.5)
+    assert torch.equal(objective(batch)["loss"], objective(other)["loss"])
+
+
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_a_batch_of_one_domain_only_gives_a_finite_loss(network, part):
+    batch = joined(labelled(4), pseudo_labelled(4))
+    rows = batch["is_target"] if part == "target" else ~batch["is_target"]
+    losses = AdaptationObjective(network, 0.5)({name: tensor[rows] for name, tensor in batch.items()})
+    losses["loss"].backward()
+    assert torch.isfinite(losses["loss"])
+    empty = "source_cross_entropy" if part == "target" else "target_cross_entropy"
+    assert losses[empty].item() == 0.0
+
+
+def test_joined_rows_of_unequal_length_are_padded_and_marked():
+    rows = joined(labelled(2, time=16), pseudo_labelled(3, time=12))
+    assert rows["x"].shape == (5, 2, 16)
+    assert rows["lengths"].tolist() == [16, 16, 12, 12, 12]
+    assert rows["is_target"].tolist() == [False, False, True, True, True]
+    assert "lengths" not in joined(labelled(2), pseudo_labelled(3))
+
+
+def test_source_network_is_left_alone(network):
+    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    loop = LoopSettings(max_epochs=2, batch_size=8)
+    adapted, history = adapt_network(
+        network, labelled(8), pseudo_labelled(8), labelled(6), 0.5, loop, Execution(device="cpu"), seed=0
+    )
+    assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
+    assert not torch.equal(adapted.quantizer.coarse.vectors, network.quantizer.coarse.vectors)
+    assert {"source_cross_entropy", "target_cross_entropy", "code", "reconstruction"} <= set(history[0])

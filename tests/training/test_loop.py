@@ -1,0 +1,229 @@
+"""The loop: determinism, exact resume, no global state, several devices."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from transpl.errors import InputError, NotReadable
+from transpl.network import Network, NetworkSettings
+from transpl.training import Execution, LoopSettings, TrainingDiverged, train, train_network
+from transpl.training.loop import Objective, _Run, _train_on_rank
+from transpl.training.rows import Rows
+from transpl.training.source import SourceObjective
+
+SETTINGS = NetworkSettings(n_classes=2, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
+LOOP = LoopSettings(max_epochs=6, batch_size=8, patience=10)
+CPU = Execution(device="cpu")
+
+
+def rows(n: int, seed: int) -> Rows:
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(n) % 2
+    x = torch.randn(n, 2, 16, generator=generator) + y[:, None, None]
+    return {"x": x, "y": y}
+
+
+def fit(execution: Execution = CPU, loop: LoopSettings = LOOP, seed: int = 0) -> tuple[Network, list]:
+    return train_network(SETTINGS, rows(24, 0), rows(12, 1), loop, execution, seed=seed)
+
+
+def same(a: Network, b: Network) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
+
+
+def test_same_seed_same_numbers_and_another_seed_others():
+    (a, history_a), (b, history_b), (c, _) = fit(), fit(), fit(seed=1)
+    assert same(a, b)
+    assert history_a == history_b
+    assert not same(a, c)
+
+
+def test_loss_falls_and_history_is_plain_data():
+    _, history = fit(loop=LoopSettings(max_epochs=12, batch_size=8, learning_rate=2e-3))
+    assert history[-1]["loss"] < history[0]["loss"]
+    assert all(type(value) is float for record in history for value in record.values())
+    assert {"epoch", "loss", "cross_entropy", "code", "reconstruction"} <= set(history[0])
+    assert ["validation_loss" in record for record in history[:4]] == [False, True, False, True]
+
+
+def test_no_global_state_is_changed():
+    torch.manual_seed(11)
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    n_threads, environment = torch.get_num_threads(), dict(os.environ)
+    fit(Execution(device="cpu", n_threads=n_threads + 1))
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+    assert torch.get_num_threads() == n_threads
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+    assert dict(os.environ) == environment
+
+
+class Interrupted(Exception):
+    pass
+
+
+class DiesInEpoch(SourceObjective):
+    """Raises at the first training batch of a given epoch (3 batches an epoch)."""
+
+    def __init__(self, network: Network, epoch: int) -> None:
+        super().__init__(network)
+        self.calls_left = 3 * epoch
+
+    def forward(self, batch: Rows) -> dict[str, Tensor]:
+        if self.training:
+            self.calls_left -= 1
+            if self.calls_left < 0:
+                raise Interrupted
+        return super().forward(batch)
+
+
+def new_network() -> Network:
+    torch.manual_seed(0)
+    return Network(SETTINGS)
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2, 5])
+def test_interrupted_and_resumed_equals_never_interrupted(tmp_path, epoch):
+    run = {"rows": rows(24, 0), "validation": rows(12, 1), "settings": LOOP, "seed": 0, "phase": "source"}
+    straight = train(SourceObjective(new_network()), execution=CPU, **run)
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    with pytest.raises(Interrupted):
+        train(DiesInEpoch(new_network(), epoch), execution=saving, **run)
+    resumed = train(SourceObjective(new_network()), execution=saving, **run)
+    assert resumed.history == straight.history
+    assert all(torch.equal(resumed.weights[name], straight.weights[name]) for name in straight.weights)
+
+
+def test_killed_process_resumes_bit_for_bit(tmp_path):
+    """A real SIGKILL in the middle of training, in another process."""
+    script = Path(__file__).with_name("train_until_killed.py")
+    killed = subprocess.run([sys.executable, script, str(tmp_path)], capture_output=True, timeout=120)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert (tmp_path / "source.ckpt").is_file()
+    resumed, history = fit(Execution(device="cpu", checkpoint_dir=tmp_path))
+    straight, straight_history = fit()
+    assert same(resumed, straight)
+    assert history == straight_history
+
+
+def test_finished_training_is_not_repeated(tmp_path):
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    first, _ = fit(saving)
+    written = (tmp_path / "source.ckpt").stat().st_mtime_ns
+    again, _ = fit(saving)
+    assert same(first, again)
+    assert (tmp_path / "source.ckpt").stat().st_mtime_ns == written
+
+
+def test_checkpoint_of_another_job_is_refused(tmp_path):
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    fit(saving)
+    with pytest.raises(NotReadable, match="other data or settings"):
+        fit(saving, seed=1)
+
+
+def test_damaged_checkpoint_is_refused_in_one_line(tmp_path):
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    fit(saving)
+    path = tmp_path / "source.ckpt"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(NotReadable, match="damaged checkpoint") as caught:
+        fit(saving)
+    assert "\n" not in str(caught.value)
+
+
+def test_early_stopping_restores_the_best_weights():
+    class Falling(Objective):
+        """Risk is (w + 1)^2 while training pushes w up: the first check is the best."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(()))
+
+        def forward(self, batch: Rows) -> dict[str, Tensor]:
+            return {"loss": -self.w}
+
+        def risk(self, batch: Rows) -> Tensor:
+            return (self.w + 1).square()
+
+    settings = LoopSettings(max_epochs=50, check_every=1, patience=3, learning_rate=0.1)
+    trained = train(Falling(), rows(8, 0), rows(4, 1), settings, CPU, seed=0, phase="test")
+    assert len(trained.history) == 4
+    assert trained.weights["w"].item() == pytest.approx(0.1, abs=1e-3)
+
+
+def test_warm_up_is_linear():
+    class Linear(Objective):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(()))
+
+        def forward(self, batch: Rows) -> dict[str, Tensor]:
+            return {"loss": self.w}
+
+        def risk(self, batch: Rows) -> Tensor:
+            return self.w
+
+    # Adam moves a constant gradient by the learning rate: 0.25 + 0.5 + 0.75 + 1 + 1 times 0.1, no decay.
+    settings = LoopSettings(max_epochs=5, batch_size=8, learning_rate=0.1, weight_decay=0.0, warmup_steps=4)
+    trained = train(Linear(), rows(8, 0), rows(4, 1), settings, CPU, seed=0, phase="test")
+    assert trained.weights["w"].item() == pytest.approx(-0.35, abs=1e-4)
+
+
+def test_divergence_says_what_to_do():
+    with pytest.raises(TrainingDiverged, match="Lower the learning rate"):
+        fit(loop=LoopSettings(learning_rate=1e30, batch_size=8))
+
+
+def test_values_that_overflow_the_network_are_refused():
+    data = rows(8, 0)
+    data["x"] = data["x"] * 1e30
+    with pytest.raises(InputError, match="^X: expected values of moderate size"):
+        train_network(SETTINGS, data, rows(4, 1), LOOP, CPU, seed=0)
+
+
+@pytest.mark.parametrize("field", ["batch_size", "max_epochs", "check_every", "patience", "learning_rate"])
+def test_impossible_settings_are_named(field):
+    with pytest.raises(InputError, match="expected"):
+        LoopSettings(**{field: 0})
+
+
+def _books_of_all_ranks(fabric, run: _Run) -> dict[str, np.ndarray]:
+    torch.manual_seed(fabric.global_rank)  # ranks that start apart must end together
+    run = run._replace(objective=SourceObjective(Network(SETTINGS)))
+    weights, _ = _train_on_rank(fabric, run)
+    books = {name: torch.from_numpy(array) for name, array in weights.items() if name.endswith(".vectors")}
+    return {name: fabric.all_gather(book).numpy() for name, book in books.items()}
+
+
+def test_two_processes_end_with_the_same_codebooks():
+    network = new_network()
+    run = _Run(SourceObjective(network), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
+    gathered = Execution(device="cpu", devices=2).fabric().launch(partial(_books_of_all_ranks, run=run))
+    assert set(gathered) == {"network.quantizer.coarse.vectors", "network.quantizer.fine.vectors"}
+    for books in gathered.values():
+        assert books.shape[0] == 2
+        assert np.array_equal(books[0], books[1])
+
+
+def test_training_on_two_processes_returns_a_trained_network_and_leaves_the_given_one_alone():
+    objective = SourceObjective(new_network())
+    before = {name: tensor.clone() for name, tensor in objective.state_dict().items()}
+    run = {"rows": rows(24, 0), "validation": rows(12, 1), "settings": LOOP, "seed": 0, "phase": "source"}
+    pair = train(objective, execution=Execution(device="cpu", devices=2), **run)
+    alone = train(objective, execution=CPU, **run)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in objective.state_dict().items())
+    assert len(pair.history) == len(alone.history) == LOOP.max_epochs
+    assert pair.history[-1]["loss"] < pair.history[0]["loss"]
+    assert pair.history[-1]["validation_loss"] == pytest.approx(alone.history[-1]["validation_loss"], rel=0.2)
