@@ -24,7 +24,14 @@ def _one_thread() -> None:
 
 
 def make_waves(
-    n: int, seed: int, *, n_classes: int = 2, channels: int = 2, length: int = 32, gain: float = 1.0, offset: float = 0.0
+    n: int,
+    seed: int,
+    *,
+    n_classes: int = 2,
+    channels: int = 2,
+    length: int = 32,
+    gain: float = 1.0,
+    offset: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sine windows: the class is the frequency, the domain a gain and an offset."""
     rng = np.random.default_rng(seed)

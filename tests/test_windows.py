@@ -206,13 +206,13 @@ def test_complex_numbers_are_refused():
 
 @pytest.mark.parametrize("X", [[["a", "b"]], np.array([["1", "two\nlines"]]), np.array([[b"\xff"]])])
 def test_text_is_refused(X):
-    with refusal("X", "not numeric", error=ValueError):
+    with refusal("X", "expected numbers", error=ValueError):
         as_windows(X)
 
 
 @pytest.mark.parametrize("thing", [{}, object(), 1j])
 def test_objects_that_are_no_numbers_are_refused(thing):
-    with refusal("X", "not numeric", error=(TypeError, ValueError)):
+    with refusal("X", "expected numbers", error=(TypeError, ValueError)):
         as_windows(np.array([[1.0, thing]], dtype=object))
 
 

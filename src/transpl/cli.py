@@ -96,7 +96,7 @@ def adapt(
     from transpl.datasets.recordings import read_recordings
 
     one_of("--mode", mode, ("finetune", "markov"))
-    reading = {
+    reading: dict[str, Any] = {
         "domain_col": domain_col,
         "time_col": time_col,
         "group_col": group_col,
@@ -104,10 +104,10 @@ def adapt(
         "window": window or 128,
         "step": step,
     }
-    lab = read_recordings(source, domain=source_domain, label_col=label_col, require_labels=True, **reading)
+    lab = read_recordings(source, domain=source_domain, label_col=label_col, **reading)
     _say(lab.description)
     reading["channels"] = list(lab.channel_names) if source.suffix != ".npz" else None
-    field = read_recordings(target, domain=target_domain, label_col=_if_present(target, label_col), **reading)
+    field = read_recordings(target, domain=target_domain, label_col=label_col, labels_optional=True, **reading)
     _say(field.description)
     job = jobs.from_recordings(
         lab,
@@ -257,13 +257,6 @@ def _shares(text: str | None) -> dict[str, float] | None:
         raise wrong(
             "--prior", expected="class=share pairs, as walk=0.6,sit=0.4", got=repr(text), advice="Mend it."
         ) from None
-
-
-def _if_present(path: Path, column: str | None) -> str | None:
-    """The label column, if this file has it: a target usually has none."""
-    from transpl.datasets.recordings import has_column
-
-    return column if column is not None and has_column(path, column) else None
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import fields
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,8 +15,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from transpl.errors import InputError, wrong
+from transpl.errors import InputError, whole_number, wrong
 from transpl.markov import TransitionCounts
+from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
@@ -150,6 +150,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_val, y_val : source rows that decide when to stop; without them a stratified 30 % of the source is held out
         sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
         """
+        self.seed_ = self._seed()
+        settings, execution = self._settings(), self._execution()
         windows = self._windows(X, "X", reset=True)
         is_target = _target_rows(sample_domain, len(windows))
         labels = self._check_labels(y, len(windows), is_target)
@@ -157,12 +159,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
         source = Labelled(windows[~is_target], indices.astype(np.int64))
         if (X_val is None) != (y_val is None):
             raise wrong("X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too.")
-        self.seed_ = self._seed()
         if X_val is None:
             source, validation = _hold_out(source, self.seed_)
         else:
             validation = self._labelled(X_val, y_val, "X_val", "y_val")
-        self.method_ = TransPLMethod(self._settings(), self._execution())
+        self.method_ = TransPLMethod(settings, execution)
         self._say_what_is_dropped(windows)
         self.method_.fit_source(source, validation, len(self.classes_))
         if is_target.any():
@@ -307,9 +308,10 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return Execution(self.device, self.devices, self.n_threads, folder, self.verbose)
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        whole_number("random_state", self.random_state, least=0)
+        return int(self.random_state)
 
     def _windows(self, X: Any, name: str, *, reset: bool = False) -> Windows:
         """Check windows; what was seen in `fit` is what later calls must bring."""
@@ -330,9 +332,14 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if len(labels) != n:
             raise wrong("y", expected=f"{n} labels, one per window", got=len(labels), advice="Pass matching X and y.")
         source = labels[~is_target]
-        if source.dtype == object and any(value is None for value in source):
-            raise wrong("y", expected="a label for every source row", got="None", advice="Drop unlabelled rows.")
-        check_classification_targets(source)
+        if (source != source).any() or (source.dtype == object and any(value is None for value in source)):
+            raise wrong("y", expected="a label for every source row", got="NaN or None", advice="Drop unlabelled rows.")
+        try:
+            check_classification_targets(source)
+        except ValueError as error:
+            raise wrong(
+                "y", expected="class labels", got=error, advice="Cut a continuous target into classes."
+            ) from None
         found = np.unique(source)
         if len(found) < 2:
             raise wrong("y", expected="2 or more classes", got=f"1 class ({found[0]!r})", advice="Add another class.")
@@ -359,7 +366,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if prior is None:
             return None
         if not isinstance(prior, dict):
-            return np.asarray(prior, dtype=np.float64)
+            return check_prior(prior, len(self.classes_))
         unknown = [label for label in prior if label not in self.classes_]
         if unknown:
             raise wrong(

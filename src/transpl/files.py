@@ -6,14 +6,32 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transpl.errors import unreadable
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.errors import NotReadable, unreadable
 
 _CHUNK = 1 << 20
+_DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not npz
+    TypeError,
+    AttributeError,
+    ValueError,
+    KeyError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @contextmanager
@@ -54,6 +72,22 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise unreadable(path, problem=f"not readable as JSON ({error})", advice="Write it anew.") from None
 
 
+def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Return those of `keys` (default: all) that an npz has; a file that is absent, damaged or pickled is refused."""
+    try:
+        with open(path, "rb") as stream:  # numpy leaves a damaged file open if it opens it itself
+            archive = np.load(stream, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise unreadable(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
+            return {key: archive[key] for key in archive.files if keys is None or key in keys}
+    except NotReadable:
+        raise
+    except FileNotFoundError:
+        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+    except _DAMAGE as error:
+        raise unreadable(path, problem=_npz_problem(error), advice="Write it anew with numpy.savez.") from None
+
+
 def sha256(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal."""
     digest = hashlib.sha256()
@@ -73,3 +107,10 @@ def _give_default_permissions(path: Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
+
+
+def _npz_problem(error: BaseException) -> str:
+    reason = " ".join(str(error).split())
+    if "pickle" in reason:
+        return "contains pickled objects, which could run code and are not read"
+    return f"not an npz, or damaged ({reason})"

@@ -28,6 +28,7 @@ from transpl.files import read_json, replacing, write_json
 from transpl.report import write_report
 
 Say = Callable[[str], None]
+NO_LABEL = ""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Target:
-    """Target windows; `y` is for scoring only and never reaches the model.
+    """Target windows; `y` ("" where unknown) is for scoring only and never reaches the model.
 
     where : columns that tell where each window comes from (group, start), copied to predictions.csv
     """
@@ -112,12 +113,12 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
             got=", ".join(target.channel_names),
             advice="Name the channels of both files with --channels.",
         )
-    assert source.y is not None
-    labelled = _is_labelled(source.y)
-    scored = target.y if target.y is not None and _is_labelled(target.y).all() else None
+    if source.y is None:
+        raise wrong("--source", expected="labels", got="none", advice="Name their column with --label-col.")
+    labelled = source.y != NO_LABEL
     return Job(
         source=Source(source.X[labelled], source.y[labelled]),
-        target=Target(target.X, scored, where(target)),
+        target=Target(target.X, target.y, where(target)),
         channel_names=source.channel_names,
         **options,
     )
@@ -140,10 +141,6 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
     reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
     return TransPL.load(home), reading
-
-
-def _is_labelled(y: NDArray) -> NDArray[np.bool_]:
-    return ~pd.isna(y)
 
 
 def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -180,21 +177,22 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
 
 
 def _metrics(job: Job, test: Target, before: NDArray, pseudo: NDArray, after: NDArray) -> dict[str, Any] | None:
-    """Scores of the labels before and after adaptation, and of the pseudo-labels on the target."""
+    """Scores of the labels before and after adaptation, and of the pseudo-labels, where the truth is known."""
     result: dict[str, Any] = {}
     if job.target.y is not None:
         result["pseudo_labels"] = score(job.target.y, pseudo)
     if test.y is not None:
-        result["before"], result["after"] = score(test.y, before), score(test.y, after)
-        names = sorted(set(test.y.tolist()) | set(after.tolist()), key=str)
-        matrix = confusion_matrix(test.y.astype(str), after.astype(str), labels=[str(name) for name in names])
-        result["confusion"] = {"labels": [str(name) for name in names], "counts": matrix.tolist()}
+        result |= {
+            "before": score(test.y, before),
+            "after": score(test.y, after),
+            "confusion": _confusion(test.y, after),
+        }
     return result or None
 
 
 def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
     """Accuracy, and F1 averaged over the classes that occur in `truth`."""
-    a, b = truth.astype(str), labels.astype(str)
+    a, b = _known(truth, labels)
     return {
         "windows": len(a),
         "accuracy": float(accuracy_score(a, b)),
@@ -202,9 +200,21 @@ def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
     }
 
 
+def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
+    a, b = _known(truth, labels)
+    names = np.union1d(a, b).tolist()
+    return {"labels": names, "counts": confusion_matrix(a, b, labels=names).tolist()}
+
+
+def _known(truth: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
+    """Both as text, where the truth is known."""
+    known = truth.astype(str) != NO_LABEL
+    return truth[known].astype(str), labels[known].astype(str)
+
+
 def _summary(job: Job, model: TransPL, test: Target, table: pd.DataFrame) -> dict[str, Any]:
     def shares(labels: NDArray) -> dict[str, float]:
-        text = labels.astype(str)
+        text, _ = _known(labels, labels)
         return {str(name): float((text == str(name)).mean()) for name in model.classes_}
 
     return {

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import wrong
+from transpl.errors import whole_number, wrong
 
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
@@ -89,8 +89,8 @@ def cut(
         raise wrong(
             name, expected="a (channels, time) array", got=f"shape {values.shape}", advice="Pass one recording."
         )
-    _check_positive("length", length)
-    _check_positive("step", step)
+    whole_number("length", length, least=1)
+    whole_number("step", step, least=1)
     _refuse_infinity(values, name)
     starts = _window_starts(_runs(values, breaks, name), length, step)
     if len(starts) == 0:
@@ -233,13 +233,6 @@ def _check_lengths(windows: Windows, min_length: int, name: str) -> None:
             expected=f"windows of at least {min_length} time steps (two patches)",
             got=f"a window of {shortest} (n_features = {shortest})",
             advice="Use longer windows or a smaller patch_length.",
-        )
-
-
-def _check_positive(name: str, value: int) -> None:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise wrong(
-            name, expected="a whole number of samples, 1 or more", got=value, advice="Choose a positive number."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -156,11 +157,8 @@ def test_a_damaged_file_never_gives_other_numbers(tmp_path: Path, data: st.DataO
     else:
         at = data.draw(st.integers(0, len(whole) - 1))
         path.write_bytes(whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :])
-    try:
-        found = load_prepared(path)
-    except NotReadable as error:
-        assert "\n" not in str(error)
-    else:  # a byte that nobody reads, such as a date
+    with contextlib.suppress(NotReadable):
+        found = load_prepared(path)  # it can succeed: nobody reads the bytes of a date, for one
         np.testing.assert_array_equal(found.X, sound.X)
         np.testing.assert_array_equal(found.y, sound.y)
 

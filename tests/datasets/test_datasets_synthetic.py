@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 from transpl.datasets import Dataset, make_shifted
 from transpl.errors import InputError
@@ -26,11 +27,12 @@ def test_same_seed_same_data() -> None:
 
 
 def test_no_global_seed_is_touched() -> None:
-    np.random.seed(0)
-    expected = np.random.random()
-    np.random.seed(0)
+    shared = check_random_state(None)  # numpy's own generator
+    before = shared.get_state(legacy=False)
     make_shifted(n_train=6, n_test=4)
-    assert np.random.random() == expected
+    after = shared.get_state(legacy=False)
+    assert before["state"]["pos"] == after["state"]["pos"]
+    np.testing.assert_array_equal(before["state"]["key"], after["state"]["key"])
 
 
 def test_defaults() -> None:

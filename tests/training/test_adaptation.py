@@ -5,7 +5,9 @@ from transpl.network import Network, NetworkSettings
 from transpl.training import Execution, LoopSettings, adapt_network
 from transpl.training.adaptation import AdaptationObjective, joined, most_confident
 
-SETTINGS = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0.0)
+SETTINGS = NetworkSettings(
+    n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0.0
+)
 
 
 @pytest.fixture
@@ -22,7 +24,9 @@ def pseudo_labelled(n: int, time: int = 16) -> dict:
     return {**labelled(n, time), "confidence": torch.linspace(0.9, 0.1, n)}
 
 
-@pytest.mark.parametrize(("n", "ratio", "expected"), [(10, 0.5, 5), (5, 0.5, 2), (3, 0.2, 1), (1, 0.1, 1), (0, 0.5, 0), (4, 1.0, 4)])
+@pytest.mark.parametrize(
+    ("n", "ratio", "expected"), [(10, 0.5, 5), (5, 0.5, 2), (3, 0.2, 1), (1, 0.1, 1), (0, 0.5, 0), (4, 1.0, 4)]
+)
 def test_the_most_confident_share_is_trusted_at_least_one(n, ratio, expected):
     chosen = most_confident(torch.linspace(0, 1, n), ratio)
     assert sorted(chosen.tolist()) == list(range(n - expected, n))

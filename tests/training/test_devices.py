@@ -7,9 +7,16 @@ from transpl.training.devices import Execution, own_randomness, resolve_device, 
 
 def test_threads_are_restored_even_after_an_error():
     before = torch.get_num_threads()
-    with pytest.raises(RuntimeError), threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-        raise RuntimeError
+    inside = []
+
+    def fail():
+        with threads(before + 1):
+            inside.append(torch.get_num_threads())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert inside == [before + 1]
     assert torch.get_num_threads() == before
 
 
@@ -29,13 +36,13 @@ def test_callers_random_state_is_restored():
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "", 3])
 def test_unknown_device_is_named(name):
-    with pytest.raises(InputError, match="^device: expected"):
+    with pytest.raises(InputError, match=r"^device: expected"):
         Execution(device=name)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_absent_cuda_is_said_plainly():
-    with pytest.raises(InputError, match="there is no CUDA"):
+    with pytest.raises(InputError, match=r"there is no CUDA"):
         resolve_device("cuda")
 
 

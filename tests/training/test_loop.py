@@ -189,7 +189,7 @@ def test_divergence_says_what_to_do():
 def test_values_that_overflow_the_network_are_refused():
     data = rows(8, 0)
     data["x"] = data["x"] * 1e30
-    with pytest.raises(InputError, match="^X: expected values of moderate size"):
+    with pytest.raises(InputError, match=r"^X: expected values of moderate size"):
         train_network(SETTINGS, data, rows(4, 1), LOOP, CPU, seed=0)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.datasets.cutting import Text
-from transpl.datasets.prepared import as_names, read_npz
+from transpl.datasets.prepared import as_names
 from transpl.datasets.tables import as_text
 from transpl.errors import unreadable, wrong
+from transpl.files import read_npz
 from transpl.windows import as_windows
 
 Arrays = dict[str, NDArray[Any]]
@@ -34,6 +35,8 @@ def read_windows(
     domain_key: str | None = None,
     group_key: str | None = None,
     channels: Sequence[str] | None = None,
+    *,
+    labels_optional: bool = False,
 ) -> WindowArchive:
     """Read an npz; a key that is not given is looked for under its usual name and may be absent."""
     arrays = read_npz(path)
@@ -41,6 +44,8 @@ def read_windows(
         raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     names = _channel_names(arrays, X.shape[1], path)
+    if labels_optional and label_key not in arrays:
+        label_key = None
     label = _per_window(arrays, "label_col", label_key, "y", len(X), path)
     domain = _per_window(arrays, "domain_col", domain_key, "domain", len(X), path)
     group = _per_window(arrays, "group_col", group_key, "group", len(X), path)

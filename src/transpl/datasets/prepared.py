@@ -7,9 +7,6 @@ Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datase
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +17,9 @@ from numpy.typing import NDArray
 from transpl.datasets.base import Dataset
 from transpl.datasets.pairs import pairs_for
 from transpl.errors import InputError, NotReadable, unreadable, wrong
-from transpl.files import replacing
+from transpl.files import read_npz, replacing
 
 KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")
-_DAMAGE = (
-    ValueError,
-    KeyError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    MemoryError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def data_home() -> Path:
@@ -73,35 +59,12 @@ def save_prepared(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         )
 
 
-def read_npz(path: Path, keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Return those of `keys` (default: all) that an npz has; a file that is absent, damaged or pickled is refused."""
-    try:
-        with open(path, "rb") as stream:  # numpy leaves a damaged file open if it opens it itself
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise unreadable(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
-            return {key: archive[key] for key in archive.files if keys is None or key in keys}
-    except NotReadable:
-        raise
-    except FileNotFoundError:
-        raise unreadable(path, problem="no such file", advice="Check the path.") from None
-    except _DAMAGE as error:
-        raise unreadable(path, problem=_problem(error), advice="Write it anew with numpy.savez.") from None
-
-
 def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
     """Return a one-dimensional array of text as a tuple."""
     if array.ndim != 1 or array.dtype.kind not in "US":
         got = f"{array.dtype} of shape {array.shape}"
         raise wrong(key, expected="a list of text", got=got, advice="Write the names as text.")
     return tuple(array.astype(str).tolist())
-
-
-def _problem(error: BaseException) -> str:
-    reason = " ".join(str(error).split())
-    if "pickle" in reason:
-        return "contains pickled objects, which could run code and are not read"
-    return f"not an npz, or damaged ({reason})"
 
 
 def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:

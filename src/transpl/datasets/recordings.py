@@ -29,7 +29,7 @@ from transpl.datasets.tables import (
     require_columns,
     seconds_column,
 )
-from transpl.errors import unreadable, wrong
+from transpl.errors import unreadable, whole_number, wrong
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
 
@@ -68,13 +68,13 @@ def read_recordings(
     channels: Sequence[str] | None = None,
     window: int = 128,
     step: int | None = None,
-    require_labels: bool = False,
+    labels_optional: bool = False,
 ) -> Recordings:
     """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
 
     domain : keep only the rows whose `domain_col` is this, compared as text
     channels : columns to use (default: every numeric column not named by another argument)
-    require_labels : refuse a file in which a window has no label
+    labels_optional : a file without the column `label_col` is read as unlabelled
 
     No window spans a change of domain, group or label, a missing value, or a gap. With `time_col` the rows of each
     (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
@@ -87,15 +87,14 @@ def read_recordings(
     columns = _Columns(domain_col, group_col, label_col, time_col)
     wanted = [channels] if isinstance(channels, str) else channels
     if has_suffix(path, (".npz",)):
-        found = _from_npz(path, domain, columns, wanted)
-    elif has_suffix(path, CSV + PARQUET):
-        found = _from_table(path, domain, columns, wanted, *_check_lengths(window, step))
-    else:
+        return _from_npz(path, domain, columns, wanted, labels_optional)
+    if not has_suffix(path, CSV + PARQUET):
         expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
         raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
-    if require_labels:
-        _refuse_unlabelled(found, path, label_col)
-    return found
+    step = max(1, window // 2) if step is None else step
+    whole_number("window", window, least=1)
+    whole_number("step", step, least=1)
+    return _from_table(path, domain, columns, wanted, window, step, labels_optional)
 
 
 class _Columns(NamedTuple):
@@ -107,18 +106,18 @@ class _Columns(NamedTuple):
     time_col: str | None
 
 
-def _check_lengths(window: int, step: int | None) -> tuple[int, int]:
-    step = max(1, window // 2) if step is None else step
-    for name, value in (("window", window), ("step", step)):
-        if value < 1:
-            raise wrong(name, expected="a number of rows, 1 or more", got=value, advice="Choose a positive number.")
-    return window, step
-
-
 def _from_table(
-    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, window: int, step: int
+    path: Path,
+    domain: object,
+    columns: _Columns,
+    channels: Sequence[str] | None,
+    window: int,
+    step: int,
+    labels_optional: bool,
 ) -> Recordings:
     frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
+    if labels_optional and columns.label_col not in frame.columns:
+        columns = columns._replace(label_col=None)
     require_columns(frame, path, **columns._asdict())
     if frame.empty:
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
@@ -191,8 +190,12 @@ def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
     return text
 
 
-def _from_npz(path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None) -> Recordings:
-    found = read_windows(path, columns.label_col, columns.domain_col, columns.group_col, channels)
+def _from_npz(
+    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, labels_optional: bool
+) -> Recordings:
+    found = read_windows(
+        path, columns.label_col, columns.domain_col, columns.group_col, channels, labels_optional=labels_optional
+    )
     rows = np.arange(len(found.X))
     if domain is not None:
         if found.domain is None:
@@ -227,14 +230,6 @@ def _select(whose: Text, domain: object, where: str) -> NDArray[np.int64]:
 def _labels(y: Text | None) -> Text | None:
     """Return None instead of labels that are all missing."""
     return None if y is None or (y == "").all() else y
-
-
-def _refuse_unlabelled(found: Recordings, path: Path, label_col: str | None) -> None:
-    missing = len(found) if found.y is None else int((found.y == "").sum())
-    if missing:
-        got = "none" if missing == len(found) else f"{missing:,} of {len(found):,} windows without"
-        where = "no label_col was named" if label_col is None else f"labels are read from {label_col!r}"
-        raise wrong(path.name, expected="a label for every window", got=got, advice=f"Add them ({where}).")
 
 
 def _title(path: Path, domain: object) -> str:

@@ -91,7 +91,7 @@ def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.f
         raise wrong(
             f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice
         )
-    since = series.astype('float64') - 0 if series.dtype.kind in 'iuf' else series - series.min()  # before the conversion: nanosecond clocks do not fit float64
+    since = series - series.min()  # before the conversion: nanosecond clocks do not fit float64
     numbers = since.dt.total_seconds() if pd.api.types.is_timedelta64_dtype(since) else since
     return np.asarray(numbers, dtype=np.float64)
 

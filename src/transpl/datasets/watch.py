@@ -9,12 +9,12 @@ Classes   pendulum (PEN), abduction (ABD), forward elevation (FEL), internal and
           (IR, ER), lower trapezius row (TRAP), bent-over row (ROW).
 Channels  ax ay az: acceleration with gravity, in g (the norm has mean 1.15, peaks near 7.5).
           wx wy wz: angular velocity, in rad/s (standard deviations 1.0, 2.5, 1.1; peaks near 29).
-          Both are as recorded: nothing is scaled or centred.
+          The file names no units; these are judged by size. Nothing is scaled or centred.
 
 Split     by recording: the left arm's recordings train, the right arm's test (46-50 % of each person's windows).
-          A person has just two recordings of an exercise, one per arm, so no other split by recording has every
-          class in both parts, except one that mixes the arms over the exercises, and there the arm would give the
-          class away in train and mislead in test.
+          A person has just two recordings of an exercise, one per arm. So with every class in both parts a split by
+          recording sets arm against arm, or mixes the arms over the exercises; then the arm would give the class
+          away in train and mislead in test.
 Mirror    a watch on the other wrist is turned round, so left and right differ as an image from its reflection: ax, wy
           and wz change sign (mean ax of PEN: +1.0 g left, -1.1 g right, alike in all ten people). That shift is known
           and not one between people, so by default the right arm is mirrored into the left arm's frame. With
@@ -24,8 +24,9 @@ Mirror    a watch on the other wrist is turned round, so left and right differ a
 Pairs     a person i and the person six further on, i -> i + 6, counting round: everyone is source once and target
           once. Steps of 1 and 9 would pair people who exercised at the same pace (1-2, 3-4, 5-6, 8-9). Of the other
           steps, 3, 4 and 6 keep all ten pairs between 40 and 85 % for a logistic regression on means, spreads,
-          quantiles and spectra fitted to the source alone; 6 spreads the ten most (45-81 %, mean 66 %; within a
-          person 83 %; over all ordered pairs 67 %). No adaptation method was run to choose them.
+          quantiles and spectra, fitted to the source's train and scored on the target's test part; 6 spreads the
+          ten most (45-81 %, mean 66 %; within a person 83 %; over all ordered pairs 67 %). No adaptation method
+          was run to choose them.
 """
 
 from __future__ import annotations

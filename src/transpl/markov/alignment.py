@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of, positive, wrong
 from transpl.markov.counts import SMOOTHING, TransitionCounts
 
 
@@ -75,8 +75,7 @@ def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
 
     The authors' code has 2 \sigma^2 in the denominator: their sigma is this one divided by sqrt(2).
     """
-    if not sigma > 0:
-        raise wrong("sigma", expected="a positive number", got=sigma, advice="Try 0.2.")
+    positive("sigma", sigma)
     dist = np.asarray(distances, dtype=np.float64)
     return np.exp(-((dist / sigma) ** 2))
 

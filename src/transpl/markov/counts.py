@@ -7,32 +7,18 @@ Probabilities are only a view of them.
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import one_of, unreadable, wrong
-from transpl.files import replacing
+from transpl.errors import InputError, one_of, share, unreadable, wrong
+from transpl.files import read_npz, replacing
 
 SMOOTHING = ("floor", "additive", "none")
 DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "none": 0.0}
 _TRANSITIONS_AT_ONCE = 1 << 22
 _FORMAT = "transpl-counts-1"
-_DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not ours
-    ValueError,
-    KeyError,
-    EOFError,
-    TypeError,
-    AttributeError,
-    OSError,
-    RuntimeError,
-    MemoryError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +95,8 @@ class TransitionCounts:
         """
         one_of("smoothing", smoothing, SMOOTHING)
         eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
-        if smoothing != "none" and not 0 < eps < 1:
-            raise wrong("epsilon", expected="a number between 0 and 1", got=epsilon, advice="Try 1e-4.")
+        if smoothing != "none":
+            share("epsilon", eps)
         totals = self.counts.sum(axis=-1, keepdims=True)
         p = self.counts / np.maximum(totals, 1)
         if smoothing == "floor":
@@ -127,16 +113,14 @@ class TransitionCounts:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TransitionCounts:
         """Read counts written by `save`; nothing in the file is executed."""
+        arrays = read_npz(path)
         try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
-                if str(archive["format"]) != _FORMAT:
-                    raise ValueError(f"format {archive['format']}")
-                return cls(archive["counts"])
-        except FileNotFoundError:
-            raise unreadable(path, problem="no such file", advice="Check the path.") from None
-        except _DAMAGE as error:
-            problem = f"not a file of transition counts, or damaged ({error})"
-            raise unreadable(path, problem=problem, advice="Write it anew with TransitionCounts.save.") from None
+            if arrays["format"].tolist() != _FORMAT:
+                raise KeyError("format")
+            return cls(arrays["counts"])
+        except (KeyError, InputError) as error:
+            problem = f"not a file of transition counts ({error})"
+            raise unreadable(path, problem=problem, advice="Write it with TransitionCounts.save.") from None
 
     def __add__(self, other: object) -> TransitionCounts:
         if not isinstance(other, TransitionCounts):

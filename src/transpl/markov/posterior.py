@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of, positive, wrong
 from transpl.markov.counts import TransitionCounts, check_codes, transition_index
 
 LENGTHS = ("transitions", "codes")
@@ -68,8 +68,7 @@ def channel_posteriors(
             got=scores.shape,
             advice="Use markov.log_likelihoods.",
         )
-    if not prior_temperature > 0:
-        raise wrong("prior_temperature", expected="a positive number", got=prior_temperature, advice="Try 1.0.")
+    positive("prior_temperature", prior_temperature)
     if prior is not None:
         with np.errstate(divide="ignore"):
             scores = scores + np.log(check_prior(prior, scores.shape[-1])) / prior_temperature
@@ -113,9 +112,13 @@ def confidence(probabilities: ArrayLike, rule: str = "max") -> NDArray[np.float6
 
 def check_prior(prior: ArrayLike, K: int) -> NDArray[np.float64]:
     """Return `prior` as K proportions that sum to 1, or complain."""
-    p = np.asarray(prior, dtype=np.float64)
-    if p.shape != (K,) or not np.isfinite(p).all() or (p < 0).any() or p.sum() <= 0:
-        raise wrong("prior", expected=f"{K} non-negative proportions", got=np.array2string(p), advice="One per class.")
+    try:
+        p = np.asarray(prior, dtype=np.float64)
+        fits = p.shape == (K,) and bool(np.isfinite(p).all()) and bool((p >= 0).all()) and p.sum() > 0
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise wrong("prior", expected=f"{K} non-negative proportions", got=prior, advice="Give one per class.")
     return p / p.sum()
 
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from transpl import markov
-from transpl.errors import InputError, one_of, wrong
+from transpl.errors import InputError, one_of, positive, share, whole_number
 from transpl.markov.counts import SMOOTHING
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior
 from transpl.methods.base import Labelled, PseudoLabels
@@ -63,16 +63,16 @@ class TransPLSettings:
         one_of("smoothing", self.smoothing, SMOOTHING)
         one_of("length", self.length, LENGTHS)
         one_of("confidence", self.confidence, CONFIDENCE)
-        for name in ("sigma", "prior_temperature"):
-            if not getattr(self, name) > 0:
-                raise wrong(
-                    name, expected="a positive number", got=getattr(self, name), advice="See the docs for ranges."
-                )
-        if not 0 < self.top_ratio <= 1:
-            raise wrong(
-                "top_ratio", expected="a share in (0, 1]", got=self.top_ratio, advice="The paper takes 0.2 to 0.7."
-            )
-        self.network(n_classes=2), self.source_loop(), self.adapt_loop()
+        for name in ("sigma", "prior_temperature", "source_lr", "adapt_lr"):
+            positive(name, getattr(self, name))
+        share("top_ratio", self.top_ratio, one=True)
+        if self.epsilon is not None:
+            share("epsilon", self.epsilon)
+        whole_number("random_state", self.random_state, least=0)
+        # Building the parts checks the rest.
+        self.network(n_classes=2)
+        self.source_loop()
+        self.adapt_loop()
 
     def network(self, n_classes: int) -> NetworkSettings:
         return NetworkSettings(

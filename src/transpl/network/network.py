@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of, share, whole_number, wrong
 from transpl.network.patches import patch_mask, to_patches
 from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
 from transpl.network.transformer import Transformer, attention_bias
@@ -32,23 +32,16 @@ class NetworkSettings:
 
     def __post_init__(self) -> None:
         one_of("residual", self.residual, RESIDUALS)
-        for name in ("patch_length", "width", "n_coarse", "n_layers", "n_heads"):
-            if getattr(self, name) < 1:
-                raise wrong(name, expected="a whole number, 1 or more", got=getattr(self, name), advice="Raise it.")
-        if self.n_coarse < 2:
-            raise wrong("n_coarse", expected="2 codes or more", got=self.n_coarse, advice="The paper takes 8.")
-        if self.n_fine < 0:
-            raise wrong("n_fine", expected="0 (no fine book) or more", got=self.n_fine, advice="The paper takes 64.")
-        if self.n_classes < 2:
-            raise wrong(
-                "y", expected="2 or more classes", got=f"{self.n_classes} class", advice="Add rows of another class."
-            )
+        for name in ("patch_length", "width", "n_layers", "n_heads"):
+            whole_number(name, getattr(self, name), least=1)
+        whole_number("n_coarse", self.n_coarse, least=2)
+        whole_number("n_fine", self.n_fine, least=0)
+        whole_number("n_classes", self.n_classes, least=2)
+        share("dropout", self.dropout, zero=True)
         if self.width % self.n_heads:
             raise wrong(
                 "width", expected=f"a multiple of n_heads={self.n_heads}", got=self.width, advice="Try 64 or 128."
             )
-        if not 0 <= self.dropout < 1:
-            raise wrong("dropout", expected="a share in [0, 1)", got=self.dropout, advice="The paper takes 0.3.")
 
 
 class Encoded(NamedTuple):
@@ -128,7 +121,9 @@ class Network(nn.Module):
         latents = self._encode_patches(patches, mask).latents
         real = latents.flatten(0, 2) if mask is None else latents[_over_channels(mask, latents)]
         if not torch.isfinite(real).all():
-            raise wrong("X", expected="values of moderate size", got="an overflow", advice="Rescale X to unit variance.")
+            raise wrong(
+                "X", expected="values of moderate size", got="an overflow", advice="Rescale X to unit variance."
+            )
         self.quantizer.start_from(real, seed)
         self.train(was_training)
 

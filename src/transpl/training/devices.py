@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from lightning_fabric import Fabric
 
-from transpl.errors import wrong
+from transpl.errors import whole_number, wrong
 
 _DEVICE = re.compile(r"(auto|cpu|mps|cuda(:\d+)?)")
 
@@ -41,10 +41,9 @@ class Execution:
                 got=repr(self.device),
                 advice="Choose one of these.",
             )
-        if self.devices < 1:
-            raise wrong("devices", expected="1 or more", got=self.devices, advice="Choose 1 for a single device.")
-        if self.n_threads is not None and self.n_threads < 1:
-            raise wrong("n_threads", expected="1 or more, or None", got=self.n_threads, advice="Choose 1 per worker.")
+        whole_number("devices", self.devices, least=1)
+        if self.n_threads is not None:
+            whole_number("n_threads", self.n_threads, least=1)
 
     def fabric(self) -> Fabric:
         """Build the Fabric that this describes."""

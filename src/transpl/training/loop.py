@@ -17,7 +17,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from transpl.errors import wrong
+from transpl.errors import positive, whole_number
 from transpl.training.checkpoint import Checkpoint, fingerprint
 from transpl.training.devices import Execution, own_randomness, threads
 from transpl.training.early_stopping import EarlyStopping
@@ -41,10 +41,9 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "max_epochs", "check_every", "patience"):
-            if getattr(self, name) < 1:
-                raise wrong(name, expected="a whole number, 1 or more", got=getattr(self, name), advice="Raise it.")
-        if not self.learning_rate > 0:
-            raise wrong("learning rate", expected="a positive number", got=self.learning_rate, advice="Try 5e-4.")
+            whole_number(name, getattr(self, name), least=1)
+        whole_number("warmup_steps", self.warmup_steps, least=0)
+        positive("learning_rate", self.learning_rate)
 
 
 class Trained(NamedTuple):
