@@ -18,6 +18,7 @@ from transpl.errors import InputError, one_of, wrong
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
+_INTERRUPTED = 130
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -198,8 +199,10 @@ def main() -> None:
         app()
     except InputError as error:
         _fail(str(error), code=2)
-    except KeyboardInterrupt:
-        _fail("interrupted. Run the same command again: it goes on from the last checkpoint.", code=130)
+    except SystemExit as leaving:
+        if leaving.code == _INTERRUPTED:
+            _say("interrupted. Run the same command again: it goes on from the last checkpoint.")
+        raise
     except (OSError, RuntimeError) as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
 

@@ -43,5 +43,5 @@ def _at_least(values: Tensor, threshold: int) -> Tensor:
     """Return 1 where a byte reaches the threshold, else 0, as bytes."""
     if values.device.type != "cpu":
         return (values >= threshold).view(torch.uint8)
-    # On the CPU numpy compares bytes twenty times as fast as torch, and torch converts uint8 four times as fast as bool.
+    # On a CPU numpy compares bytes 20 times as fast as torch, and torch converts uint8 4 times as fast as bool.
     return torch.from_numpy((values.numpy() >= threshold).view(np.uint8))

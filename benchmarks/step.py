@@ -1,0 +1,114 @@
+"""A training step and an encoder pass, against their bare matrix products and against stock layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.timing import interleaved
+from transpl.network import Network, NetworkSettings
+from transpl.network.transformer import Attention, Layer
+from transpl.training.source import SourceObjective
+
+BATCH, CHANNELS, TIME = 32, 9, 128
+
+
+class StockLayer(nn.Module):
+    """PyTorch's own layer in the place of ours."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout, "gelu", batch_first=True)
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        return self.layer(x)
+
+
+def run(rounds: int = 15) -> dict[str, float]:
+    torch.manual_seed(0)
+    batch = {"x": torch.randn(BATCH, CHANNELS, TIME), "y": torch.randint(0, 6, (BATCH,))}
+    network, stock = Network(NetworkSettings(n_classes=6)), with_stock_layers(Network(NetworkSettings(n_classes=6)))
+    products = matrix_products(network, batch["x"])
+    encoder_only = matrix_products(network, batch["x"], lambda: network.encode(batch["x"]))
+    seconds = interleaved(
+        {
+            "step": train_step(network, batch),
+            "stock_step": train_step(stock, batch),
+            "step_floor": lambda: multiply(products, backward=True),
+            "encode": lambda: encode(network, batch["x"]),
+            "encode_floor": lambda: multiply(encoder_only, backward=False),
+        },
+        rounds,
+    )
+    return {
+        "step_over_floor": seconds["step"] / seconds["step_floor"],
+        "step_over_stock": seconds["step"] / seconds["stock_step"],
+        "encode_over_floor": seconds["encode"] / seconds["encode_floor"],
+        "step_milliseconds": 1e3 * seconds["step"],
+    }
+
+
+def with_stock_layers(network: Network) -> Network:
+    settings = network.settings
+    for transformer in (network.encoder, network.decoder):
+        transformer.layers = nn.ModuleList(
+            StockLayer(settings.width, settings.n_heads, settings.dropout) for _ in transformer.layers
+        )
+        transformer.dropout = nn.Dropout(settings.dropout)
+    return network
+
+
+def train_step(network: Network, batch: dict[str, Tensor]) -> Callable[[], None]:
+    objective = SourceObjective(network).train()
+    optimizer = torch.optim.AdamW(objective.parameters(), lr=5e-4)
+
+    def step() -> None:
+        loss = objective(batch)["loss"]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+@torch.no_grad()
+def encode(network: Network, x: Tensor) -> None:
+    network.eval()
+    network.encode(x)
+    network.train()
+
+
+Product = tuple[Tensor, Tensor]
+
+
+def matrix_products(network: Network, x: Tensor, call: Callable[[], object] | None = None) -> list[Product]:
+    """Operands of every matrix product of a forward pass."""
+    found: list[Product] = []
+
+    def linear(module: nn.Linear, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+        rows = inputs[0].numel() // module.in_features
+        found.append((torch.randn(rows, module.in_features), torch.randn(module.in_features, module.out_features)))
+
+    def attention(module: Attention, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+        S, L, d = inputs[0].shape
+        heads, width = S * module.n_heads, d // module.n_heads
+        found.append((torch.randn(heads, L, width), torch.randn(heads, width, L)))
+        found.append((torch.randn(heads, L, L), torch.randn(heads, L, width)))
+
+    hooks = [m.register_forward_hook(linear) for m in network.modules() if isinstance(m, nn.Linear)]
+    hooks += [m.attention.register_forward_hook(attention) for m in network.modules() if isinstance(m, Layer)]
+    with torch.no_grad():
+        (call or (lambda: network(x)))()
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def multiply(products: list[Product], *, backward: bool) -> None:
+    for a, b in products:
+        c = a @ b
+        if backward:
+            _ = c @ b.mT
+            _ = a.mT @ c

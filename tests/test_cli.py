@@ -1,0 +1,207 @@
+"""The commands, as a person types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transpl import __version__, cli
+
+FAST = ["--epochs", "1", "--width", "16", "--seed", "3", "--device", "cpu"]
+
+
+def transpl(monkeypatch, *words: str) -> int:
+    """Run the command line in this process; returns the exit code."""
+    monkeypatch.setattr(sys, "argv", ["transpl", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return int(caught.value.code or 0)
+
+
+def walk(seed: int, gain: float) -> pd.DataFrame:
+    """A long table: two people doing two things, with a gap in time."""
+    rng = np.random.default_rng(seed)
+    n = 1200
+    label = np.where(np.arange(n) // 200 % 2 == 0, "walk", "run")
+    pace = np.where(label == "walk", 0.2, 0.9)
+    phase = np.cumsum(pace)
+    time = np.arange(n) * 0.02
+    time[700:] += 5.0
+    return pd.DataFrame(
+        {
+            "t": time,
+            "ax": gain * np.sin(phase) + 0.1 * rng.normal(size=n),
+            "ay": gain * np.cos(phase) + 0.1 * rng.normal(size=n),
+            "activity": label,
+        }
+    )
+
+
+@pytest.fixture
+def files(tmp_path):
+    walk(0, 1.0).to_csv(tmp_path / "lab.csv", index=False)
+    walk(1, 1.5).drop(columns="activity").to_csv(tmp_path / "home.csv", index=False)
+    walk(1, 1.5).to_parquet(tmp_path / "scored.parquet")
+    return tmp_path
+
+
+READ = ["--label-col", "activity", "--time-col", "t", "--window", "64"]
+
+
+def adapt(monkeypatch, files, target: str, *more: str) -> int:
+    paths = ["--source", files / "lab.csv", "--target", files / target, "--out", files / "out"]
+    return transpl(monkeypatch, "adapt", *paths, *READ, *FAST, *more)
+
+
+def test_adapt_reads_csv_says_what_it_read_and_writes_everything(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv") == 0
+    said = capsys.readouterr()
+    assert "lab.csv: 1,200 rows, 2 channels (ax, ay)" in said.err
+    assert "home.csv: 1,200 rows" in said.err
+    assert "report.html" in said.out
+    assert "accuracy" not in said.out
+    table = pd.read_csv(files / "out" / "predictions.csv")
+    assert {"window", "start", "label", "confidence", "p_run", "p_walk"} <= set(table.columns)
+    assert set(table["label"]) <= {"run", "walk"}
+    assert not (files / "out" / "metrics.json").exists()
+    assert (files / "out" / "report.html").is_file()
+
+
+def test_labels_in_the_target_score_and_change_nothing(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv") == 0
+    blind = (files / "out" / "predictions.csv").read_text()
+    assert adapt(monkeypatch, files, "scored.parquet") == 0
+    assert "after adaptation" in capsys.readouterr().out
+    metrics = json.loads((files / "out" / "metrics.json").read_text())
+    assert 0 <= metrics["after"]["accuracy"] <= 1
+    # Labels cut windows, so fewer windows are left; those that are left are the same windows.
+    assert len(pd.read_csv(files / "out" / "predictions.csv")) < blind.count("\n")
+
+
+def test_predict_reads_new_files_as_adapt_did(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv") == 0
+    capsys.readouterr()
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 0
+    printed = capsys.readouterr()
+    assert printed.out == (files / "out" / "predictions.csv").read_text()
+    assert "home.csv: 1,200 rows" in printed.err
+    to_file = ["--out", files / "labels.csv"]
+    assert (
+        transpl(monkeypatch, "predict", "--model", files / "out" / "model", "--input", files / "home.csv", *to_file)
+        == 0
+    )
+    assert (files / "labels.csv").read_text() == printed.out
+
+
+def test_one_file_with_two_domains(monkeypatch, capsys, files):
+    both = pd.concat([walk(0, 1.0).assign(who="ann"), walk(1, 1.5).assign(who="bob")])
+    both.to_csv(files / "both.csv", index=False)
+    words = ["--source", files / "both.csv", "--target", files / "both.csv", "--out", files / "out"]
+    domains = ["--domain-col", "who", "--source-domain", "ann", "--target-domain", "bob"]
+    assert transpl(monkeypatch, "adapt", *words, *READ, *FAST, *domains, "--mode", "markov") == 0
+    assert "both.csv, domain bob: 1,200 rows" in capsys.readouterr().err
+    summary = json.loads((files / "out" / "summary.json").read_text())
+    assert (summary["source"]["name"], summary["target"]["name"], summary["mode"]) == ("ann", "bob", "markov")
+
+
+def test_npz_windows(monkeypatch, files):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        np.savez(files / f"{name}.npz", X=rng.normal(size=(20, 2, 32)), y=np.arange(20) % 2)
+    words = ["--source", files / "a.npz", "--target", files / "b.npz", "--out", files / "out"]
+    assert transpl(monkeypatch, "adapt", *words, *FAST, "--prior", "0=0.9,1=0.1") == 0
+    assert len(pd.read_csv(files / "out" / "predictions.csv")) == 20
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "b.npz") == 0
+
+
+def test_demo_and_report(monkeypatch, capsys, tmp_path):
+    words = ["demo", "--dataset", "synthetic", "--epochs", "1", "--out", tmp_path, "--pair", "0-1", "--device", "cpu"]
+    assert transpl(monkeypatch, *words) == 0
+    printed = capsys.readouterr().out
+    assert "before adaptation" in printed
+    assert "after adaptation" in printed
+    (tmp_path / "report.html").unlink()
+    assert transpl(monkeypatch, "report", tmp_path) == 0
+    assert (tmp_path / "report.html").is_file()
+
+
+WRONG = {
+    "missing source": (["--source", "absent.csv"], "absent.csv: no such file"),
+    "unknown format": (["--source", "lab.xlsx"], "path: expected a file ending in"),
+    "unknown label column": (["--label-col", "nope"], "label_col: expected a column of lab.csv"),
+    "unknown channel": (["--channels", "ax,az"], "channels: expected a column of lab.csv"),
+    "window too long": (["--window", "5000"], "expected"),
+    "unknown mode": (["--mode", "magic"], "--mode: expected one of"),
+    "broken prior": (["--prior", "walk:1"], "--prior: expected class=share"),
+    "stranger in the prior": (["--prior", "swim=1"], "prior: expected classes of the source"),
+    "unknown device": (["--device", "abacus"], "device: expected"),
+    "windows shorter than two patches": (["--window", "12"], "X: expected windows of at least 16"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG.values(), ids=WRONG.keys())
+def test_mistakes_get_one_line_and_exit_code_2(monkeypatch, capsys, files, change, message):
+    monkeypatch.chdir(files)
+    words = ["adapt", "--source", "lab.csv", "--target", "home.csv", "--out", "out", *READ, *FAST]
+    assert transpl(monkeypatch, *words, *change) == 2
+    said = capsys.readouterr()
+    last = said.err.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert message in last
+    assert "Traceback" not in said.err
+
+
+def test_source_without_labels_says_which_option(monkeypatch, capsys, files):
+    words = ["--source", files / "home.csv", "--target", files / "home.csv", "--out", files / "out"]
+    assert transpl(monkeypatch, "adapt", *words, "--time-col", "t") == 2
+    assert "--label-col" in capsys.readouterr().err
+
+
+def test_other_channels_in_the_target(monkeypatch, capsys, files):
+    walk(1, 1.0).rename(columns={"ay": "az"}).to_csv(files / "other.csv", index=False)
+    assert adapt(monkeypatch, files, "other.csv") == 2
+    assert "'ay'" in capsys.readouterr().err
+
+
+def test_unknown_pair_and_data_set(monkeypatch, capsys, tmp_path):
+    assert transpl(monkeypatch, "demo", "--dataset", "synthetic", "--pair", "0:1", "--out", tmp_path) == 2
+    assert transpl(monkeypatch, "demo", "--dataset", "synthetic", "--pair", "0-99", "--out", tmp_path) == 2
+    assert transpl(monkeypatch, "demo", "--dataset", "atlantis", "--out", tmp_path) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 3
+
+
+def test_report_of_an_empty_folder(monkeypatch, capsys, tmp_path):
+    assert transpl(monkeypatch, "report", tmp_path) == 2
+    assert "no summary.json" in capsys.readouterr().err
+
+
+def test_version_and_help(monkeypatch, capsys):
+    assert transpl(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out.strip() == f"transpl {__version__}"
+    for command in ("demo", "adapt", "predict", "report"):
+        assert transpl(monkeypatch, command, "--help") == 0
+        assert f"transpl {command}" in capsys.readouterr().out
+
+
+def test_interruption_says_how_to_go_on(monkeypatch, capsys, tmp_path):
+    from transpl import jobs
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "run", interrupted)
+    code = transpl(monkeypatch, "demo", "--dataset", "synthetic", "--out", tmp_path)
+    assert code != 0
+    assert "goes on from the last checkpoint" in capsys.readouterr().err
+
+
+def test_help_needs_no_torch():
+    code = "import sys; import transpl.cli; import transpl; print('torch' in sys.modules, 'sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,134 @@
+"""The main job: data in, folder out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import TINY
+
+from transpl import TransPL, jobs
+from transpl.datasets import make_shifted
+from transpl.errors import InputError
+from transpl.training.adaptation import AdaptationObjective
+
+DATA = make_shifted(n_train=30, n_test=20, length=32)
+
+
+def job(**change):
+    made = jobs.from_dataset(DATA, 0, 1)
+    return jobs.Job(**{**vars(made), **change})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("job")
+    jobs.run(job(), TransPL(**TINY), out)
+    return out
+
+
+def test_folder_holds_what_the_docs_promise(folder):
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "metrics.json",
+        "model",
+        "predictions.csv",
+        "report.html",
+        "summary.json",
+    ]
+
+
+def test_predictions_have_label_confidence_and_a_probability_per_class(folder):
+    table = pd.read_csv(folder / "predictions.csv")
+    assert table.columns.tolist() == ["window", "label", "confidence", *(f"p_{name}" for name in DATA.class_names)]
+    p = table[[f"p_{name}" for name in DATA.class_names]].to_numpy()
+    assert len(table) == 20
+    assert np.allclose(p.sum(axis=1), 1)
+    assert np.allclose(p.max(axis=1), table["confidence"])
+    assert (np.array(DATA.class_names)[p.argmax(axis=1)] == table["label"]).all()
+
+
+def test_scores_are_those_of_the_predictions(folder):
+    metrics = json.loads((folder / "metrics.json").read_text())
+    truth = np.array(DATA.class_names)[DATA.domain(1).y_test]
+    labels = pd.read_csv(folder / "predictions.csv")["label"].to_numpy()
+    assert metrics["after"]["accuracy"] == pytest.approx((truth == labels).mean())
+    assert metrics["after"]["windows"] == 20
+    assert metrics["pseudo_labels"]["windows"] == 30
+    assert np.sum(metrics["confusion"]["counts"]) == 20
+    assert np.trace(metrics["confusion"]["counts"]) == (truth == labels).sum()
+
+
+def test_saved_model_gives_the_saved_predictions(folder):
+    model, reading = jobs.load_model(folder)
+    table = pd.read_csv(folder / "predictions.csv")
+    assert np.allclose(model.predict_proba(DATA.domain(1).X_test).max(axis=1), table["confidence"])
+    assert reading == {}
+    assert model.checkpoint_dir is None
+
+
+def test_summary_names_channels_and_shares(folder):
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [channel["name"] for channel in summary["channels"]] == list(DATA.channel_names)
+    assert all(0 <= channel["weight"] <= 1 for channel in summary["channels"])
+    assert sum(summary["test"]["class_shares"].values()) == pytest.approx(1)
+    assert summary["mode"] == "finetune"
+
+
+def test_true_target_labels_change_nothing_but_the_scores(folder, tmp_path):
+    """Poisoned and absent labels: the same predictions."""
+    test, target = job().test, job().target
+    poisoned = job(
+        target=jobs.Target(target.X, np.full(30, "nonsense")), test=jobs.Target(test.X, np.full(20, "class_0"))
+    )
+    jobs.run(poisoned, TransPL(**TINY), tmp_path / "poisoned")
+    absent = job(target=jobs.Target(target.X), test=jobs.Target(test.X))
+    outcome = jobs.run(absent, TransPL(**TINY), tmp_path / "absent")
+    expected = (folder / "predictions.csv").read_bytes()
+    assert (tmp_path / "poisoned" / "predictions.csv").read_bytes() == expected
+    assert (tmp_path / "absent" / "predictions.csv").read_bytes() == expected
+    assert outcome.metrics is None
+    assert not (tmp_path / "absent" / "metrics.json").exists()
+
+
+def test_windows_of_unknown_truth_are_left_out_of_the_scores():
+    truth = np.array(["a", "", "b", "b"])
+    found = jobs.score(truth, np.array(["a", "a", "b", "a"]))
+    assert found["windows"] == 3
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["macro_f1"] == pytest.approx(2 / 3)  # a: 2*1/(2+1) = 2/3; b: 2*1/(1+2) = 2/3
+
+
+def test_a_failed_job_leaves_a_record_and_goes_on_where_it_stopped(folder, tmp_path, monkeypatch):
+    working = AdaptationObjective.forward
+
+    def fail(self, batch):
+        raise RuntimeError("the lights went out")
+
+    monkeypatch.setattr(AdaptationObjective, "forward", fail)
+    with pytest.raises(RuntimeError, match="lights"):
+        jobs.run(job(), TransPL(**TINY), tmp_path)
+    record = json.loads((tmp_path / "failed.json").read_text())
+    assert "the lights went out" in record["error"]
+    assert "Traceback" in record["traceback"]
+    assert (tmp_path / "checkpoints" / "source.ckpt").is_file()
+
+    monkeypatch.setattr(AdaptationObjective, "forward", working)
+    jobs.run(job(), TransPL(**TINY), tmp_path)
+    assert not (tmp_path / "failed.json").exists()
+    assert not (tmp_path / "checkpoints").exists()
+    assert (tmp_path / "predictions.csv").read_bytes() == (folder / "predictions.csv").read_bytes()
+
+
+def test_known_class_shares_reach_the_labels(tmp_path):
+    with_prior = job(prior={"class_0": 1.0}, mode="markov")
+    jobs.run(with_prior, TransPL(**TINY), tmp_path)
+    assert set(pd.read_csv(tmp_path / "predictions.csv")["label"]) == {"class_0"}
+
+
+def test_wrong_jobs_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^channel_names: expected 3 names"):
+        jobs.run(job(channel_names=("x",)), TransPL(**TINY), tmp_path)
+    with pytest.raises(InputError, match=r"^prior: expected classes of the source"):
+        jobs.run(job(prior={"swim": 1.0}), TransPL(**TINY), tmp_path)
