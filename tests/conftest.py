@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
+
+from transpl.errors import InputError
 
 TINY = {
     "patch_length": 4,
@@ -21,6 +25,11 @@ TINY = {
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+def refusal(argument: object, containing: str = "", error: type[Exception] | tuple = InputError):
+    """Expect a one-line complaint that begins with the argument's name (or the file's path)."""
+    return pytest.raises(error, match=rf"\A{re.escape(str(argument))}: .*{containing}.*\Z")
 
 
 def make_waves(

@@ -81,6 +81,21 @@ FIT = {
     "length is unknown": (lambda: new(length="N").fit(X, Y), r"^length: expected one of"),
     "confidence is unknown": (lambda: new(confidence="top").fit(X, Y), r"^confidence: expected one of"),
     "residual is unknown": (lambda: new(residual="none").fit(X, Y), r"^residual: expected one of"),
+    "weight_decay is negative": (lambda: new(weight_decay=-1).fit(X, Y), r"^weight_decay: expected a number, 0 or"),
+    "commitment is text": (lambda: new(commitment="x").fit(X, Y), r"^commitment: expected a number"),
+    "channel_alignment is text": (
+        lambda: new(channel_alignment="no").fit(X, Y),
+        r"^channel_alignment: expected one of",
+    ),
+    "source_patience is zero": (lambda: new(source_patience=0).fit(X, Y), r"^source_patience: expected a whole number"),
+    "smoothing is none": (lambda: new(smoothing="none").fit(X, Y), r"^smoothing: expected one of 'floor', 'additive'"),
+    "y mixes types": (lambda: new().fit(X, np.array([1, "a"] * 10, dtype=object)), r"^y: expected"),
+    "X is masked": (lambda: new().fit(np.ma.masked_greater(X, 0.9), Y), r"^X: expected finite numbers, got \d+ NaN"),
+    "devices with an index": (
+        lambda: new(device="cuda:1", devices=2).fit(X, Y),
+        r"^device: expected 'cuda' for several",
+    ),
+    "random_state is huge": (lambda: new(random_state=2**40).fit(X, Y), r"^random_state: expected at most"),
     "device is unknown": (lambda: new(device="tpu9").fit(X, Y), r"^device: expected 'auto'"),
     "random_state is text": (lambda: new(random_state="x").fit(X, Y), r"^random_state: expected"),
     "random_state is negative": (lambda: new(random_state=-1).fit(X, Y), r"^random_state: expected"),
@@ -100,9 +115,10 @@ AFTER_FIT = {
         lambda m: m.adapt(X, prior={7: 1.0}),
         r"^prior: expected labels among \[0, 1\], got \[7\]",
     ),
-    "X_source without y_source": (lambda m: m.adapt(X, X_source=X), r"^y_source: expected labels"),
+    "X_source without y_source": (lambda m: m.adapt(X, X_source=X), r"^y_source: expected 20 labels"),
     "predict on other channels": (lambda m: m.predict(X[:, :1]), r"^X: expected 2 channel\(s\), as in fit, got 1"),
     "predict on NaN": (lambda m: m.predict(NAN), r"^X: expected finite numbers"),
+    "predict on fill values": (lambda m: m.predict(np.where(X > 0.9, 9.97e36, X)), r"^X: expected values of moderate"),
     "load from nowhere": (lambda m: TransPL.load("no/such/folder"), r"no such file"),
 }
 

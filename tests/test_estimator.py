@@ -259,9 +259,13 @@ def test_windows_of_unequal_length(source):
 
 
 def test_a_tail_that_fills_no_patch_is_said_once(source):
-    with pytest.warns(UserWarning, match="the last 2 of 30 time steps fill no patch of 4") as caught:
-        TransPL(**TINY).fit(source[0][:, :, :30], source[1])
+    with pytest.warns(
+        UserWarning, match=r"X: the last time steps of a window \(up to 2\) fill no patch of 4"
+    ) as caught:
+        model = TransPL(**TINY).fit(source[0][:, :, :30], source[1])
     assert len(caught) == 1
+    with pytest.warns(UserWarning, match=r"X_target: .*\(up to 3\)"):
+        model.adapt([window[:, :27] for window in source[0]], mode="markov")
 
 
 def test_single_codebook(source, target):
@@ -301,5 +305,141 @@ def test_interrupted_fit_and_adapt_resume(source, target, tmp_path):
     saving = {**TINY, "checkpoint_dir": tmp_path}
     first = TransPL(**saving).fit(*source).adapt(target[0])
     again = TransPL(**saving).fit(*source).adapt(target[0])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapt.ckpt", "source.ckpt"]
+    assert sorted(path.name.split("-")[0] for path in tmp_path.iterdir()) == ["adapt", "source"]
     assert np.array_equal(first.predict_proba(target[0]), again.predict_proba(target[0]))
+
+
+def test_adaptation_that_is_cut_off_resumes_bit_for_bit(source, target, tmp_path, monkeypatch):
+    from transpl.training.adaptation import AdaptationObjective
+
+    straight = TransPL(**TINY).fit(*source).adapt(target[0])
+    forward, calls = AdaptationObjective.forward, []
+
+    def cut_off(self, batch):
+        calls.append(1)
+        if len(calls) > 6:  # in the third epoch: a checkpoint exists, the next is not due
+            raise KeyboardInterrupt
+        return forward(self, batch)
+
+    monkeypatch.setattr(AdaptationObjective, "forward", cut_off)
+    model = TransPL(**TINY, checkpoint_dir=tmp_path).fit(*source)
+    with pytest.raises(KeyboardInterrupt):
+        model.adapt(target[0])
+    assert model.mode_ == "source"
+    monkeypatch.setattr(AdaptationObjective, "forward", forward)
+    model.adapt(target[0])
+    assert model.history_ == straight.history_
+    assert np.array_equal(model.predict_proba(target[0]), straight.predict_proba(target[0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"top_ratio": 0.1}, {"dropout": 0.0}, {"commitment": 1.0}, {"adapt_lr": 1e-2}, {"weight_decay": 0.5}],
+    ids=str,
+)
+def test_a_checkpoint_never_serves_other_settings(source, target, tmp_path, change):
+    TransPL(**TINY, checkpoint_dir=tmp_path).fit(*source).adapt(target[0])
+    fresh = TransPL(**{**TINY, **change}).fit(*source).adapt(target[0])
+    beside = TransPL(**{**TINY, **change}, checkpoint_dir=tmp_path).fit(*source).adapt(target[0])
+    assert np.array_equal(fresh.predict_proba(target[0]), beside.predict_proba(target[0]))
+
+
+def test_one_checkpoint_folder_serves_many_fits(source, target, tmp_path):
+    model = TransPL(**TINY, checkpoint_dir=tmp_path)
+    assert len(cross_val_score(model, *source, cv=2)) == 2
+    model.fit(*source).adapt(target[0]).adapt(target[0][:10])
+
+
+def test_a_refused_or_failed_fit_leaves_the_model_as_it_was(model, source, target):
+    before = model.predict(target[0])
+    other = np.where(source[1] == "run", "x", "y")
+    with pytest.raises(ValueError, match="both or neither"):
+        model.fit(source[0], other, X_val=source[0])
+    with pytest.raises(RuntimeError, match="not a number"):
+        model.set_params(source_lr=1e30).fit(source[0], other)
+    model.set_params(source_lr=5e-4)
+    assert np.array_equal(model.predict(target[0]), before)
+    unfitted = TransPL(**TINY)
+    with pytest.raises(ValueError, match="y: expected 40 labels"):
+        unfitted.fit(source[0], source[1][:-1])
+    with pytest.raises(NotFittedError):
+        unfitted.predict(target[0])
+
+
+def test_a_failed_adaptation_leaves_the_last_one(model, target):
+    before = model.adapt(target[0]).predict_proba(target[0])
+    with pytest.raises(RuntimeError, match="not a number"):
+        model.set_params(adapt_lr=1e30).adapt(target[0] + 1)
+    model.set_params(adapt_lr=5e-4)
+    assert model.mode_ == "finetune"
+    assert np.array_equal(model.predict_proba(target[0]), before)
+
+
+def test_parameters_set_after_fit_hold_from_then_on(model, target, tmp_path):
+    model.adapt(target[0], mode="markov")
+    model.set_params(sigma=0.01)
+    p = model.predict_proba(target[0])
+    assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / 0.01) ** 2)))
+    model.save(tmp_path)
+    assert np.array_equal(TransPL.load(tmp_path).predict_proba(target[0]), p)
+    model.set_params(n_coarse=5)
+    with pytest.raises(ValueError, match="Call fit again"):
+        model.predict(target[0])
+
+
+def test_a_model_of_another_device_can_be_used_here(model, target, tmp_path):
+    model.save(tmp_path)
+    there = TransPL.load(tmp_path).set_params(device="cuda:0")
+    there.set_params(device="cpu")
+    assert np.array_equal(there.predict(target[0]), model.predict(target[0]))
+
+
+def test_adapting_without_gradient_forgets_the_history_of_fine_tuning(model, target):
+    model.adapt(target[0])
+    model.adapt(target[0], mode="markov")
+    assert set(model.history_) == {"source"}
+    assert "adapt" not in model.seconds_
+
+
+def test_numbers_from_a_parameter_grid_can_be_saved(source, target, tmp_path):
+    model = TransPL(**{**TINY, "n_coarse": np.int64(4), "sigma": np.float32(0.25)}).fit(*source)
+    model.save(tmp_path)
+    assert TransPL.load(tmp_path).n_coarse == 4
+
+
+def test_whole_numbers_in_an_array_of_objects_are_labels(source):
+    y = np.unique(source[1], return_inverse=True)[1].astype(object)
+    y[-5:] = None
+    model = TransPL(**TINY).fit(source[0], y, sample_domain=np.r_[np.zeros(35, int), np.full(5, -1)])
+    assert model.classes_.tolist() == [0, 1, 2]
+
+
+def test_a_callers_default_dtype_does_not_matter(source, target):
+    import torch
+
+    expected = TransPL(**TINY).fit(*source).predict_proba(target[0])
+    torch.set_default_dtype(torch.float64)
+    try:
+        model = TransPL(**TINY).fit([window[:, : 24 + 4 * (i % 3)] for i, window in enumerate(source[0])], source[1])
+        model.adapt(target[0])
+        same = TransPL(**TINY).fit(*source)
+        assert {parameter.dtype for parameter in same.method_.state.source_network.parameters()} == {torch.float32}
+        assert same.predict_proba(target[0]).shape == expected.shape
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_too_few_windows_to_hold_any_out_is_said(source):
+    with pytest.warns(UserWarning, match="validated on itself"):
+        TransPL(**TINY).fit(source[0][:3], source[1][:3])
+
+
+def test_history_shows_how_the_codebook_is_used(fitted):
+    assert all(1 <= record["coarse_perplexity"] <= 4 for record in fitted.history_["source"])
+
+
+@pytest.mark.slow
+def test_several_devices_fit_and_adapt(source, target):
+    model = TransPL(**TINY, devices=2).fit(*source).adapt(target[0])
+    assert model.mode_ == "finetune"
+    assert np.isfinite(model.predict_proba(target[0])).all()

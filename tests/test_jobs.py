@@ -112,7 +112,8 @@ def test_a_failed_job_leaves_a_record_and_goes_on_where_it_stopped(folder, tmp_p
     record = json.loads((tmp_path / "failed.json").read_text())
     assert "the lights went out" in record["error"]
     assert "Traceback" in record["traceback"]
-    assert (tmp_path / "checkpoints" / "source.ckpt").is_file()
+    assert list((tmp_path / "checkpoints").glob("source-*.ckpt"))
+    assert "goes on from the last checkpoint" in record["what_to_do"]
 
     monkeypatch.setattr(AdaptationObjective, "forward", working)
     jobs.run(job(), TransPL(**TINY), tmp_path)
@@ -125,6 +126,28 @@ def test_known_class_shares_reach_the_labels(tmp_path):
     with_prior = job(prior={"class_0": 1.0}, mode="markov")
     jobs.run(with_prior, TransPL(**TINY), tmp_path)
     assert set(pd.read_csv(tmp_path / "predictions.csv")["label"]) == {"class_0"}
+
+
+def test_a_users_mistake_is_not_advised_to_be_repeated(tmp_path):
+    with pytest.raises(InputError):
+        jobs.run(job(), TransPL(**{**TINY, "patch_length": 100}), tmp_path)
+    assert "Mend" in json.loads((tmp_path / "failed.json").read_text())["what_to_do"]
+
+
+def test_a_given_checkpoint_folder_is_given_back(tmp_path):
+    model = TransPL(**{**TINY, "patch_length": 100, "checkpoint_dir": "mine"})
+    with pytest.raises(InputError):
+        jobs.run(job(), model, tmp_path)
+    assert model.checkpoint_dir == "mine"
+
+
+def test_the_end_of_every_class_and_group_is_held_out():
+    y = np.array(["a"] * 10 + ["b"] * 10 + ["a"] * 3)
+    group = np.array(["1"] * 20 + ["2"] * 3)
+    train, held = jobs.hold_out_ends(np.arange(23), y, group)
+    assert held.X.tolist() == [7, 8, 9, 17, 18, 19, 22]
+    assert sorted([*train.X, *held.X]) == list(range(23))
+    assert jobs.hold_out_ends(np.arange(2), np.array(["a", "b"]))[1] is None
 
 
 def test_wrong_jobs_are_refused(tmp_path):

@@ -1,10 +1,9 @@
 """The array contract and the cutting of recordings."""
 
-import re
-
 import numpy as np
 import pytest
 import scipy.sparse
+from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -13,11 +12,6 @@ from transpl.errors import InputError
 from transpl.windows import Windows, as_windows, cut, label_breaks, time_breaks
 
 NAN, INF = float("nan"), float("inf")
-
-
-def refusal(argument, containing="", error=InputError):
-    """Expect a one-line complaint that begins with the argument's name."""
-    return pytest.raises(error, match=rf"\A{re.escape(argument)}: .*{containing}.*\Z")
 
 
 def ramp(*shape):

@@ -28,7 +28,7 @@ def _on_one_line(message: str) -> str:
     return " ".join(message.splitlines())
 
 
-def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> None:
+def one_of(argument: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise unless `value` is one of the `allowed` names."""
     if value not in allowed:
         names = ", ".join(repr(name) for name in allowed)
@@ -46,6 +46,12 @@ def positive(argument: str, value: object) -> None:
     """Raise unless `value` is a finite number above 0."""
     if not _is_real(value) or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
         raise wrong(argument, expected="a positive number", got=repr(value), advice="Choose such a number.")
+
+
+def not_negative(argument: str, value: object) -> None:
+    """Raise unless `value` is a finite number, 0 or more."""
+    if not _is_real(value) or not 0 <= float(value) < math.inf:  # type: ignore[arg-type]
+        raise wrong(argument, expected="a number, 0 or more", got=repr(value), advice="Choose such a number.")
 
 
 def share(argument: str, value: object, *, zero: bool = False, one: bool = False) -> None:

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from transpl.errors import InputError, whole_number, wrong
+from transpl.errors import unreadable, whole_number, wrong
 from transpl.markov import TransitionCounts
 from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
+from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, target_rows
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows
 
-HOLDOUT_SHARE = 0.3
+_LARGEST_SEED = 2**32 - 1  # numpy's limit
 
 
 class TransPL(ClassifierMixin, BaseEstimator):
@@ -47,7 +47,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     source_lr, adapt_lr : learning rates of the two phases
     batch_size, max_epochs : of both phases
     random_state : seed of everything; the same seed on the same machine gives the same numbers
-    device : "auto", "cpu", "cuda", "cuda:1" or "mps"
+    device : "auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"
     channel_alignment : weigh channels by their shift; False lets all count alike
     smoothing, epsilon : what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
         code) or "additive" (`epsilon` = 1e-6, the paper's print)
@@ -58,7 +58,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
     weight_decay, check_every, source_patience, adapt_patience, warmup_steps : the training loop; validation is
         looked at every `check_every` epochs and training stops after `patience` looks without gain
     devices : train data-parallel on so many devices
-    n_threads : CPU threads; None leaves torch's setting alone. Give each of several workers 1
+    n_threads : CPU threads; None leaves torch's setting alone. Give each of several workers 1. Another number of
+        threads rounds differently
     checkpoint_dir : a folder from which an interrupted `fit` or `adapt` goes on
     verbose : show a progress bar
 
@@ -150,24 +151,27 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_val, y_val : source rows that decide when to stop; without them a stratified 30 % of the source is held out
         sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
         """
-        self.seed_ = self._seed()
-        settings, execution = self._settings(), self._execution()
-        windows = self._windows(X, "X", reset=True)
-        is_target = _target_rows(sample_domain, len(windows))
-        labels = self._check_labels(y, len(windows), is_target)
-        self.classes_, indices = np.unique(labels, return_inverse=True)
+        seed = self._seed()
+        settings, execution = self._settings(seed), self._execution()
+        windows = self._windows(X, "X", min_length=2 * self.patch_length)
+        is_target = target_rows(sample_domain, len(windows))
+        classes, indices = np.unique(check_labels(y, len(windows), is_target), return_inverse=True)
         source = Labelled(windows[~is_target], indices.astype(np.int64))
         if (X_val is None) != (y_val is None):
             raise wrong("X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too.")
         if X_val is None:
-            source, validation = _hold_out(source, self.seed_)
+            source, validation = hold_out(source, seed)
         else:
-            validation = self._labelled(X_val, y_val, "X_val", "y_val")
-        self.method_ = TransPLMethod(settings, execution)
-        self._say_what_is_dropped(windows)
-        self.method_.fit_source(source, validation, len(self.classes_))
+            held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=2 * self.patch_length)
+            validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"))
+        self._say_what_is_dropped(windows, "X")
+        method = TransPLMethod(settings, execution)
+        method.fit_source(source, validation, len(classes))
         if is_target.any():
-            self.method_.adapt(windows[is_target])
+            method.adapt(windows[is_target])
+        # Only a finished fit takes the place of the last one.
+        validate_data(self, X, skip_check_array=True, reset=True)
+        self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
         return self
 
     def adapt(
@@ -185,24 +189,28 @@ class TransPL(ClassifierMixin, BaseEstimator):
         mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
         """
-        check_is_fitted(self)
-        windows = self._windows(X_target, "X_target")
+        method = self._method()
+        windows = self._seen_windows(X_target, "X_target")
+        self._say_what_is_dropped(windows, "X_target")
         if X_source is not None:
-            self.method_.remember_source(*self._given_source(X_source, y_source))
-        self.method_.execution = self._execution()
-        self.method_.adapt(windows, self._prior(prior), mode)
+            given = self._seen_windows(X_source, "X_source")
+            labelled = Labelled(given, class_indices(y_source, len(given), self.classes_, "y_source"))
+            method.remember_source(*hold_out(labelled, self.seed_))
+        method.adapt(windows, self._prior(prior), mode)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
-        """Add the transitions of more target windows to the counts; no gradient step, any order, any batches."""
-        check_is_fitted(self)
-        self.method_.add_target(self._windows(X_batch, "X_batch"))
+        """Add the transitions of more target windows to the counts; no gradient step, any order, any batches.
+
+        Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
+        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change.
+        """
+        self._method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities (n, K), columns in the order of `classes_`."""
-        check_is_fitted(self)
-        return self.method_.predict_proba(self._windows(X, "X"))
+        return self._method().predict_proba(self._seen_windows(X, "X"))
 
     def predict(self, X: Any) -> NDArray:
         """The most probable class of each window, (n,)."""
@@ -213,21 +221,21 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Label windows by their code transitions alone.
 
         Channels are weighed by the target counts of `adapt` or `partial_adapt`; before either, X is the target sample.
+        Without a prior, the one given to `adapt` holds, or a uniform one.
         """
-        check_is_fitted(self)
-        found = self.method_.pseudo_label(self._windows(X, "X"), self._prior(prior))
+        found = self._method().pseudo_label(self._seen_windows(X, "X"), self._prior(prior))
         return found._replace(labels=self.classes_[found.labels])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""
-        check_is_fitted(self)
+        method = self._method()
         values = self.classes_.tolist()
         if not all(isinstance(value, str | int | float | bool) for value in values):
             raise wrong(
                 "y", expected="text or numbers as labels, to be saved", got=type(values[0]), advice="Convert them."
             )
-        params = {**self.get_params(deep=False), "random_state": self.seed_}
-        params["checkpoint_dir"] = None if self.checkpoint_dir is None else str(self.checkpoint_dir)
+        params = {name: plain(value) for name, value in self.get_params(deep=False).items()}
+        params |= {"random_state": self.seed_, "checkpoint_dir": None}
         about = {
             "params": params,
             "classes": {"dtype": self.classes_.dtype.str, "values": values},
@@ -235,19 +243,22 @@ class TransPL(ClassifierMixin, BaseEstimator):
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "channels": self.n_channels_,
         }
-        save_model(folder, about, self.method_.state)
+        save_model(folder, about, method.state)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; a tampered, truncated or foreign one is refused."""
         about, state = load_model(folder)
-        model = cls(**about["params"])
+        try:
+            model = cls(**about["params"])
+        except TypeError as error:
+            raise unreadable(folder, problem=f"unknown parameters ({error})", advice="Upgrade transpl.") from None
         model.classes_ = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["dtype"]))
         model.n_features_in_, model.n_channels_ = about["n_features_in"], about["channels"]
         if about["feature_names_in"]:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
         model.seed_ = about["params"]["random_state"]
-        model.method_ = TransPLMethod(model._settings(), model._execution())
+        model.method_ = TransPLMethod(model._settings(model.seed_), model._execution())
         model.method_.state = state
         return model
 
@@ -299,9 +310,23 @@ class TransPL(ClassifierMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
-    def _settings(self) -> TransPLSettings:
-        params = {field.name: getattr(self, field.name) for field in fields(TransPLSettings)}
-        return TransPLSettings(**{**params, "random_state": self.seed_})
+    def _method(self) -> TransPLMethod:
+        """The fitted method, under the parameters as they are now."""
+        check_is_fitted(self, "method_")
+        settings = self._settings(self.seed_)
+        if settings.network(len(self.classes_)) != self.method_.state.source_network.settings:
+            raise wrong(
+                "set_params",
+                expected="the network's parameters as in fit",
+                got="others",
+                advice="Call fit again, or set them back.",
+            )
+        self.method_.settings, self.method_.execution = settings, self._execution()
+        return self.method_
+
+    def _settings(self, seed: int) -> TransPLSettings:
+        params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
+        return TransPLSettings(**{**params, "random_state": seed})
 
     def _execution(self) -> Execution:
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
@@ -311,56 +336,22 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
             return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         whole_number("random_state", self.random_state, least=0)
+        if self.random_state > _LARGEST_SEED:
+            raise wrong("random_state", expected=f"at most {_LARGEST_SEED}", got=self.random_state, advice="Lower it.")
         return int(self.random_state)
 
-    def _windows(self, X: Any, name: str, *, reset: bool = False) -> Windows:
-        """Check windows; what was seen in `fit` is what later calls must bring."""
+    def _windows(self, X: Any, name: str, **demands: Any) -> Windows:
         if X is None:
             raise wrong(name, expected="windows (n, channels, time)", got="None", advice="Pass an array.")
-        windows = as_windows(X, name=name)
-        if reset:
-            self.n_channels_ = windows.n_channels
-        if reset or _is_table(X):
+        return as_windows(X, name=name, **demands)
+
+    def _seen_windows(self, X: Any, name: str) -> Windows:
+        """Check windows against what was seen in `fit`."""
+        windows = self._windows(X, name)
+        if is_table(X):
             # A table has scikit-learn's rules: the same columns, under the same names, as in fit.
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        return as_windows(windows, name=name, n_channels=self.n_channels_, min_length=2 * self.patch_length)
-
-    def _check_labels(self, y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> NDArray:
-        if y is None:
-            raise InputError("y: requires y to be passed, but the target y is None. Pass one label per window.")
-        labels = column_or_1d(y, warn=True)
-        if len(labels) != n:
-            raise wrong("y", expected=f"{n} labels, one per window", got=len(labels), advice="Pass matching X and y.")
-        source = labels[~is_target]
-        if (source != source).any() or (source.dtype == object and any(value is None for value in source)):
-            raise wrong("y", expected="a label for every source row", got="NaN or None", advice="Drop unlabelled rows.")
-        try:
-            check_classification_targets(source)
-        except ValueError as error:
-            raise wrong(
-                "y", expected="class labels", got=error, advice="Cut a continuous target into classes."
-            ) from None
-        found = np.unique(source)
-        if len(found) < 2:
-            raise wrong("y", expected="2 or more classes", got=f"1 class ({found[0]!r})", advice="Add another class.")
-        return source
-
-    def _labelled(self, X: Any, y: ArrayLike | None, X_name: str, y_name: str) -> Labelled:
-        windows = self._windows(X, X_name)
-        labels = np.asarray(y)
-        if labels.shape != (len(windows),):
-            raise wrong(
-                y_name, expected=f"{len(windows)} labels", got=f"shape {labels.shape}", advice="One per window."
-            )
-        unknown = sorted(set(labels.tolist()) - set(self.classes_.tolist()), key=str)
-        if unknown:
-            raise wrong(y_name, expected="classes of y", got=f"also {unknown[:5]}", advice="Drop those rows.")
-        return Labelled(windows, np.searchsorted(self.classes_, labels).astype(np.int64))
-
-    def _given_source(self, X: Any, y: ArrayLike | None) -> tuple[Labelled, Labelled]:
-        if y is None:
-            raise wrong("y_source", expected="labels for X_source", got="None", advice="Pass both.")
-        return _hold_out(self._labelled(X, y, "X_source", "y_source"), self.seed_)
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return self._windows(windows, name, n_channels=self.n_channels_, min_length=2 * self.patch_length)
 
     def _prior(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
         if prior is None:
@@ -374,47 +365,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
             )
         return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
 
-    def _say_what_is_dropped(self, windows: Windows) -> None:
-        rest = windows.values.shape[2] % self.patch_length
-        if rest and not windows.ragged:
+    def _say_what_is_dropped(self, windows: Windows, name: str) -> None:
+        rest = int((windows.lengths % self.patch_length).max())
+        if rest:
             warnings.warn(
-                f"X: the last {rest} of {windows.values.shape[2]} time steps fill no patch of "
-                f"{self.patch_length} and are left out.",
+                f"{name}: the last time steps of a window (up to {rest}) fill no patch of {self.patch_length} "
+                "and are left out.",
                 stacklevel=3,
             )
-
-
-def _is_table(X: Any) -> bool:
-    """True for (n, time) input: rows of numbers."""
-    if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
-        return np.asarray(X[0]).ndim == 1
-    return np.asarray(X).ndim == 2
-
-
-def _target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
-    """True for rows of the target (negative domain)."""
-    if sample_domain is None:
-        return np.zeros(n, dtype=bool)
-    domains = np.asarray(sample_domain)
-    if domains.shape != (n,) or domains.dtype.kind not in "iu":
-        raise wrong(
-            "sample_domain",
-            expected=f"{n} whole numbers, >= 0 source and < 0 target",
-            got=f"{domains.dtype} of shape {domains.shape}",
-            advice="One per window.",
-        )
-    if (domains < 0).all():
-        raise wrong("sample_domain", expected="some source rows (>= 0)", got="none", advice="Mark source rows with 1.")
-    return domains < 0
-
-
-def _hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """Split off a stratified share for validation; a class of one row stays in training."""
-    random = np.random.RandomState(seed)
-    held = np.zeros(len(source.y), dtype=bool)
-    for k in np.unique(source.y):
-        rows = random.permutation(np.flatnonzero(source.y == k))
-        held[rows[: round(HOLDOUT_SHARE * len(rows))]] = True
-    if not held.any():
-        return source, source
-    return Labelled(source.windows[~held], source.y[~held]), Labelled(source.windows[held], source.y[held])

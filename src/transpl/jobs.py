@@ -23,9 +23,11 @@ from sklearn.metrics import accuracy_score, f1_score
 from transpl import TransPL, __version__
 from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
-from transpl.errors import wrong
+from transpl.errors import InputError, one_of, wrong
 from transpl.files import read_json, replacing, write_json
+from transpl.methods.transpl import MODES
 from transpl.report import write_report
+from transpl.sources import HOLDOUT_SHARE
 
 Say = Callable[[str], None]
 NO_LABEL = ""
@@ -79,22 +81,33 @@ def run(job: Job, model: TransPL, out: Path, say: Say = lambda line: None) -> Ou
     """Do the job with an unfitted `model` and write everything to `out`."""
     _check(job)
     out.mkdir(parents=True, exist_ok=True)
+    checkpoints, given = out / "checkpoints", model.checkpoint_dir
     with _record_of_failure(out):
-        checkpoints = out / "checkpoints"
-        model.set_params(checkpoint_dir=checkpoints)
-        outcome = _run(job, model, out, say)
-        model.set_params(checkpoint_dir=None)
+        try:
+            outcome = _run(job, model.set_params(checkpoint_dir=checkpoints), out, say)
+        finally:
+            model.set_params(checkpoint_dir=given)
         shutil.rmtree(checkpoints, ignore_errors=True)
     return outcome
 
 
-def from_dataset(data: Dataset, source: int, target: int, *, mode: str = "finetune") -> Job:
-    """The paper's protocol: source train and target train learn, source test stops training, target test is scored."""
+def from_dataset(data: Dataset, source: int, target: int, *, mode: str = "finetune", all_source: bool = False) -> Job:
+    """Adapt to the train part of the target domain and score on its test part.
+
+    The paper's protocol trains on the source's train part and lets its test part decide when to stop. With
+    `all_source` windows of both parts train, and the end of each is held out, as with a user's own files.
+    """
     names = np.array(data.class_names)
     here, there = data.domain(source), data.domain(target)
+    train: Source = Source(here.X_train, names[here.y_train])
+    validation: Source | None = Source(here.X_test, names[here.y_test])
+    if all_source:
+        X, y = np.concatenate([here.X_train, here.X_test]), names[np.concatenate([here.y_train, here.y_test])]
+        part = np.repeat(["train", "test"], [len(here.y_train), len(here.y_test)])
+        train, validation = hold_out_ends(X, y, part)
     return Job(
-        source=Source(here.X_train, names[here.y_train]),
-        validation=Source(here.X_test, names[here.y_test]),
+        source=train,
+        validation=validation,
         target=Target(there.X_train, names[there.y_train]),
         test=Target(there.X_test, names[there.y_test]),
         channel_names=data.channel_names,
@@ -116,12 +129,30 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
     if source.y is None:
         raise wrong("--source", expected="labels", got="none", advice="Name their column with --label-col.")
     labelled = source.y != NO_LABEL
+    group = None if source.group is None else source.group[labelled]
+    train, validation = hold_out_ends(source.X[labelled], source.y[labelled], group)
     return Job(
-        source=Source(source.X[labelled], source.y[labelled]),
+        source=train,
+        validation=validation,
         target=Target(target.X, target.y, where(target)),
         channel_names=source.channel_names,
         **options,
     )
+
+
+def hold_out_ends(X: NDArray, y: NDArray, group: NDArray | None = None) -> tuple[Source, Source | None]:
+    """Split off the last windows of every class in every group, for validation.
+
+    Windows overlap: a random split would validate on samples that are also trained on.
+    """
+    keys = y if group is None else np.char.add(np.char.add(group.astype(str), "/"), y.astype(str))
+    held = np.zeros(len(y), dtype=bool)
+    for key in np.unique(keys):
+        rows = np.flatnonzero(keys == key)
+        held[rows[len(rows) - round(HOLDOUT_SHARE * len(rows)) :]] = True
+    if not held.any():
+        return Source(X, y), None
+    return Source(X[~held], y[~held]), Source(X[held], y[held])
 
 
 def where(recordings: Recordings) -> pd.DataFrame:
@@ -164,7 +195,6 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
 
     with replacing(out / "predictions.csv") as part:
         table.to_csv(part, index=False)
-    model.set_params(checkpoint_dir=None)
     model.save(out / "model")
     metrics = _metrics(job, test, before, pseudo.labels, table["label"].to_numpy())
     if metrics is not None:
@@ -249,6 +279,7 @@ def _summary(job: Job, model: TransPL, test: Target, table: pd.DataFrame) -> dic
 
 
 def _check(job: Job) -> None:
+    one_of("mode", job.mode, MODES)
     channels = job.source.X[0].shape[0]
     if len(job.channel_names) != channels:
         raise wrong(
@@ -257,6 +288,12 @@ def _check(job: Job) -> None:
     missing = set(job.prior or {}) - {str(label) for label in job.source.y}
     if missing:
         raise wrong("prior", expected="classes of the source", got=sorted(missing), advice="Check the spelling.")
+
+
+def _advice(error: BaseException) -> str:
+    if isinstance(error, InputError):
+        return "Mend what the error names, then run it again."
+    return "Run the same command again: it goes on from the last checkpoint."
 
 
 @contextmanager
@@ -271,7 +308,7 @@ def _record_of_failure(out: Path) -> Iterator[None]:
                 "when": datetime.now(UTC).isoformat(timespec="seconds"),
                 "error": f"{type(error).__name__}: {error}",
                 "traceback": traceback.format_exc(),
-                "what_to_do": "Run the same command again: it goes on from the last checkpoint.",
+                "what_to_do": _advice(error),
             },
         )
         raise

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl.errors import whole_number, wrong
 
+_LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
 
@@ -174,7 +175,7 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
         raise wrong(name, expected="a dense array", got=f"a sparse {type(X).__name__}", advice="Call .toarray() on it.")
     try:
-        array = np.asarray(X)
+        array = np.asarray(np.ma.filled(X, np.nan) if isinstance(X, np.ma.MaskedArray) else X)
     except ValueError:
         raise wrong(
             name, expected="numbers in a regular array", got="rows of unequal shape", advice=_SHAPE_ADVICE
@@ -211,6 +212,15 @@ def _refuse_infinity(values: NDArray[np.float32], name: str) -> None:
             name,
             expected="finite numbers that fit float32",
             got=f"{int(np.isinf(values).sum())} infinite value(s) (infinity)",
+            advice="Rescale or clip them.",
+        )
+    with np.errstate(invalid="ignore"):
+        largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
+    if largest > _LARGEST:
+        raise wrong(
+            name,
+            expected=f"values of moderate size (at most {_LARGEST:g})",
+            got=largest,
             advice="Rescale or clip them.",
         )
 

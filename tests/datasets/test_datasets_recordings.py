@@ -185,7 +185,7 @@ def test_missing_labels(tmp_path: Path) -> None:
 
 def test_no_label_at_all(tmp_path: Path) -> None:
     assert read(tmp_path, table(label=[None] * 100), label_col="label").y is None
-    assert read(tmp_path, table(), label_col="label", labels_optional=True).y is None
+    assert read(tmp_path, table(), label_col="label", labels_only_score=True).y is None
     refused_frame(tmp_path, table(), "label_col: expected a column", label_col="label")
 
 
@@ -329,8 +329,8 @@ def test_class_names_turn_integers_into_words(tmp_path: Path) -> None:
     assert words.y is not None
     assert words.y.tolist() == ["a", "b", "", "a"]
     keyed = npz(tmp_path, truth=y)
-    assert read_recordings(keyed, label_col="truth", labels_optional=True).y is not None
-    assert read_recordings(keyed, label_col="other", labels_optional=True).y is None
+    assert read_recordings(keyed, label_col="truth", labels_only_score=True).y is not None
+    assert read_recordings(keyed, label_col="other", labels_only_score=True).y is None
     refused(npz(tmp_path, y=y, class_names=np.array(["sit"])), r"y of cut.npz: expected indices in 0\.\.0")
 
 

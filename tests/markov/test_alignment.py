@@ -1,26 +1,19 @@
 """Transport cost, channel distances and channel weights against independent computations."""
 
-import re
-
 import numpy as np
 import ot
 import pytest
+from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from transpl.errors import InputError
 from transpl.markov import TransitionCounts, channel_distances, channel_weights, row_distances, transport_cost
 
 MODEST = settings(deadline=None, max_examples=40)
 SWAP = [[0.0, 1.0], [1.0, 0.0]]  # the cost of two orthogonal codes
-
-
-def refusal(argument, containing=""):
-    """Expect a one-line complaint that begins with the argument's name."""
-    return pytest.raises(InputError, match=rf"\A{re.escape(argument)}: .*{containing}.*\Z")
 
 
 def random_counts(seed, channels=3, n=5, mean=1.0):

@@ -2,25 +2,20 @@
 
 import operator
 import pickle
-import re
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from transpl.errors import InputError, NotReadable
+from transpl.errors import NotReadable
 from transpl.markov import TransitionCounts, counts
 
 MODEST = settings(deadline=None, max_examples=60)
-
-
-def refusal(argument, containing="", error=InputError):
-    """Expect a one-line complaint that begins with the argument's name."""
-    return pytest.raises(error, match=rf"\A{re.escape(str(argument))}: .*{containing}.*\Z")
 
 
 def random_codes(seed, n_codes=4, windows=12, channels=3, patches=9, ragged=False):

@@ -1,19 +1,18 @@
 """Likelihoods, posteriors and confidence: by hand, by loops, and under permutation."""
 
 import math
-import re
 import warnings
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import softmax
 from scipy.stats import entropy
 
-from transpl.errors import InputError
 from transpl.markov import (
     TransitionCounts,
     channel_posteriors,
@@ -28,11 +27,6 @@ NAN, INF = float("nan"), float("inf")
 
 # Two codes, two classes, one channel. Leaving code 0: class 0 stays with 3/4, class 1 with 1/4. Leaving code 1: 1/2.
 HAND = TransitionCounts(np.array([[[[3, 1], [1, 1]]], [[[1, 3], [1, 1]]]]))
-
-
-def refusal(argument, containing=""):
-    """Expect a one-line complaint that begins with the argument's name."""
-    return pytest.raises(InputError, match=rf"\A{re.escape(argument)}: .*{containing}.*\Z")
 
 
 def random_case(seed, windows=6, channels=2, patches=7, n_codes=3, classes=3, ragged=False):

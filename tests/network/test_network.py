@@ -32,6 +32,7 @@ def test_codes_and_classify_agree_with_the_full_pass(network):
     x = torch.randn(5, 2, 16)
     output = network(x)
     assert torch.equal(network.codes(x), output.coarse_codes)
+    assert torch.equal(network.fine_codes(x), output.fine_codes)
     assert torch.allclose(network.classify(x), output.logits)
 
 
@@ -57,6 +58,7 @@ def test_padding_changes_nothing(network):
     assert torch.equal(output.coarse_codes[1, :, :3], alone.coarse_codes[0])
     assert (output.coarse_codes[1, :, 3:] == -1).all()
     assert (output.fine_codes[1, :, 3:] == -1).all()
+    assert torch.equal(network.fine_codes(padded, lengths), output.fine_codes)
     assert torch.allclose(output.logits[1], alone.logits[0], atol=1e-5)
     assert torch.allclose(output.reconstruction[1, :, :3], alone.reconstruction[0], atol=1e-5)
     whole = network(x[:1])

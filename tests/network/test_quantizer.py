@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from transpl.network.quantizer import Codebook, ResidualQuantizer, codebook_usage
+from transpl.network.quantizer import Codebook, ResidualQuantizer, codebook_usage, perplexity
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_fine_book_sees_what_the_coarse_book_leaves(residual, left):
     z = torch.tensor([[2.0, 0.5], [2.0, -0.5]])
     coarse, fine = quantizer(z)
     assert coarse.codes.tolist() == [0, 0]
-    assert torch.allclose(quantizer.residual(z), torch.tensor([left, [left[0], -left[1]]]))
+    assert torch.allclose(quantizer.residual(z, coarse.codes), torch.tensor([left, [left[0], -left[1]]]))
     assert fine.codes.tolist() == [0, 1]
 
 
@@ -82,6 +82,11 @@ def test_no_fine_book_is_a_setting():
     assert quantizer.fine is None
     assert quantizer(torch.randn(5, 8))[1] is None
     quantizer.start_from(torch.randn(20, 8), seed=0)
+
+
+def test_perplexity_of_a_batch_is_that_of_its_usage():
+    codes = torch.tensor([[0, 0, 2, 2, 1], [3, -1, -1, 0, 0]])
+    assert perplexity(codes, 5).item() == pytest.approx(codebook_usage(codes.numpy(), 5).perplexity)
 
 
 def test_usage_perplexity_and_dead_codes():

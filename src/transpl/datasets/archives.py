@@ -36,7 +36,7 @@ def read_windows(
     group_key: str | None = None,
     channels: Sequence[str] | None = None,
     *,
-    labels_optional: bool = False,
+    labels_only_score: bool = False,
 ) -> WindowArchive:
     """Read an npz; a key that is not given is looked for under its usual name and may be absent."""
     arrays = read_npz(path)
@@ -44,7 +44,7 @@ def read_windows(
         raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     names = _channel_names(arrays, X.shape[1], path)
-    if labels_optional and label_key not in arrays:
+    if labels_only_score and label_key not in arrays:
         label_key = None
     label = _per_window(arrays, "label_col", label_key, "y", len(X), path)
     domain = _per_window(arrays, "domain_col", domain_key, "domain", len(X), path)

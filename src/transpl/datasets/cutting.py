@@ -30,27 +30,35 @@ class CutRows(NamedTuple):
 
     X: NDArray[np.float32]  # (n, channels, window)
     first: NDArray[np.int64]  # (n,) index into the arrays of Rows
+    label: Text | None  # (n,) the label that all samples of a window share, "" if they share none
     n_groups: int
     n_left_out: int  # rows that are in no window
 
 
-def cut_rows(rows: Rows, window: int, step: int, name: str) -> CutRows:
-    """Cut every (domain, group) by itself, sorted by time if there is a time."""
+def cut_rows(rows: Rows, window: int, step: int, name: str, *, at_labels: bool) -> CutRows:
+    """Cut every (domain, group) by itself, sorted by time if there is a time; `at_labels` also where labels change."""
     groups = _groups(rows)
-    X, first, longest, used = [], [], 0, 0
+    X, first, label, longest, used = [], [], [], 0, 0
     for index in groups:
         if rows.time is not None:
             index = index[np.argsort(rows.time[index], kind="stable")]
-        breaks = _breaks(rows, index)
+        breaks = _breaks(rows, index, at_labels)
         values = rows.values[index]
         pieces = cut(values.T, window, step, breaks=breaks, name=name)
         X.append(pieces.windows)
         first.append(index[pieces.starts])
+        label.append(_shared_labels(rows, index, pieces.starts, window))
         longest = max(longest, _longest_run(values, breaks))
         used += _covered(pieces.starts, window, len(index))
     if not any(len(windows) for windows in X):
         raise _too_short(name, window, longest)
-    return CutRows(np.concatenate(X), np.concatenate(first), len(groups), len(rows.number) - used)
+    return CutRows(
+        X=np.concatenate(X),
+        first=np.concatenate(first),
+        label=None if rows.label is None else np.concatenate(label),
+        n_groups=len(groups),
+        n_left_out=len(rows.number) - used,
+    )
 
 
 def _groups(rows: Rows) -> list[NDArray[np.int64]]:
@@ -63,14 +71,23 @@ def _groups(rows: Rows) -> list[NDArray[np.int64]]:
     return sorted(groups.values(), key=lambda index: int(index[0]))
 
 
-def _breaks(rows: Rows, index: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _breaks(rows: Rows, index: NDArray[np.int64], at_labels: bool) -> NDArray[np.bool_]:
     """Mark the rows at `index` that do not continue the one before."""
     if rows.time is not None:
         breaks = time_breaks(rows.time[index])
     else:
         # Without a clock, only rows that touch in the file are known to follow each other.
         breaks = np.diff(rows.number[index], prepend=rows.number[index[0]] - 1) != 1
-    return breaks if rows.label is None else breaks | label_breaks(rows.label[index])
+    return breaks | label_breaks(rows.label[index]) if at_labels and rows.label is not None else breaks
+
+
+def _shared_labels(rows: Rows, index: NDArray[np.int64], starts: NDArray[np.int64], window: int) -> Text:
+    """Return each window's label if all its samples have the same, else ""."""
+    if rows.label is None:
+        return np.empty(0, dtype=str)
+    labels = rows.label[index]
+    changes = np.cumsum(label_breaks(labels))
+    return np.where(changes[starts] == changes[starts + window - 1], labels[starts], "")
 
 
 def _longest_run(values: NDArray[np.float64], breaks: NDArray[np.bool_]) -> int:

@@ -68,15 +68,16 @@ def read_recordings(
     channels: Sequence[str] | None = None,
     window: int = 128,
     step: int | None = None,
-    labels_optional: bool = False,
+    labels_only_score: bool = False,
 ) -> Recordings:
     """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
 
     domain : keep only the rows whose `domain_col` is this, compared as text
     channels : columns to use (default: every numeric column not named by another argument)
-    labels_optional : a file without the column `label_col` is read as unlabelled
+    labels_only_score : for a target. Labels may be absent, and where they are they do not touch the windows: a window
+        has a label if all its samples share one. Otherwise windows are also cut where the label changes
 
-    No window spans a change of domain, group or label, a missing value, or a gap. With `time_col` the rows of each
+    No window spans a change of domain or group, a missing value, or a gap. With `time_col` the rows of each
     (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
     in the file's order, and a gap is where rows of others lie between.
 
@@ -87,14 +88,14 @@ def read_recordings(
     columns = _Columns(domain_col, group_col, label_col, time_col)
     wanted = [channels] if isinstance(channels, str) else channels
     if has_suffix(path, (".npz",)):
-        return _from_npz(path, domain, columns, wanted, labels_optional)
+        return _from_npz(path, domain, columns, wanted, labels_only_score)
     if not has_suffix(path, CSV + PARQUET):
         expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
         raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
     step = max(1, window // 2) if step is None else step
     whole_number("window", window, least=1)
     whole_number("step", step, least=1)
-    return _from_table(path, domain, columns, wanted, window, step, labels_optional)
+    return _from_table(path, domain, columns, wanted, window, step, labels_only_score)
 
 
 class _Columns(NamedTuple):
@@ -113,19 +114,19 @@ def _from_table(
     channels: Sequence[str] | None,
     window: int,
     step: int,
-    labels_optional: bool,
+    labels_only_score: bool,
 ) -> Recordings:
     frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
-    if labels_optional and columns.label_col not in frame.columns:
+    if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
     require_columns(frame, path, **columns._asdict())
     if frame.empty:
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
     names = _channels(frame, path, columns, channels)
     rows = _rows(frame, path, domain, columns, names)
-    found = cut_rows(rows, window, step, path.name)
+    found = cut_rows(rows, window, step, path.name, at_labels=not labels_only_score)
     left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
-    y = _labels(None if rows.label is None else rows.label[found.first])
+    y = _labels(found.label)
     return Recordings(
         X=found.X,
         y=y,
@@ -191,10 +192,10 @@ def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
 
 
 def _from_npz(
-    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, labels_optional: bool
+    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, labels_only_score: bool
 ) -> Recordings:
     found = read_windows(
-        path, columns.label_col, columns.domain_col, columns.group_col, channels, labels_optional=labels_optional
+        path, columns.label_col, columns.domain_col, columns.group_col, channels, labels_only_score=labels_only_score
     )
     rows = np.arange(len(found.X))
     if domain is not None:

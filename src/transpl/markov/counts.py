@@ -27,7 +27,7 @@ class TransitionCounts:
 
     counts : int64, (channels, n, n), or (classes, channels, n, n) if counted with labels
 
-    A commutative group element: `a + b` merges, `a - b` forgets, `TransitionCounts.empty` is the identity.
+    A commutative monoid: `a + b` merges, `TransitionCounts.empty` is its identity, and `a - b` forgets what was added.
     """
 
     counts: NDArray[np.int64]

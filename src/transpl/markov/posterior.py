@@ -74,10 +74,10 @@ def channel_posteriors(
             scores = scores + np.log(check_prior(prior, scores.shape[-1])) / prior_temperature
     if scores.size and not np.isfinite(scores.max(axis=-1)).all():
         raise wrong(
-            "prior",
-            expected="a positive share for some class with source rows",
+            "log_likelihoods, prior",
+            expected="for every window and channel a class with a positive likelihood and prior",
             got="none",
-            advice="Give a class that occurs in the source a positive prior.",
+            advice="Smooth the counts, or give a class that occurs in the source a positive prior.",
         )
     return np.exp(log_softmax(scores, axis=-1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of, positive, share, whole_number
-from transpl.markov.counts import SMOOTHING
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior
 from transpl.methods.base import Labelled, PseudoLabels
 from transpl.network import CodebookUsage, Network, NetworkSettings, codebook_usage
@@ -60,53 +59,42 @@ class TransPLSettings:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        one_of("smoothing", self.smoothing, SMOOTHING)
+        one_of("smoothing", self.smoothing, ("floor", "additive"))
         one_of("length", self.length, LENGTHS)
         one_of("confidence", self.confidence, CONFIDENCE)
+        one_of("channel_alignment", self.channel_alignment, (True, False))
         for name in ("sigma", "prior_temperature", "source_lr", "adapt_lr"):
             positive(name, getattr(self, name))
+        for name in ("source_patience", "adapt_patience"):
+            whole_number(name, getattr(self, name), least=1)
         share("top_ratio", self.top_ratio, one=True)
         if self.epsilon is not None:
             share("epsilon", self.epsilon)
-        whole_number("random_state", self.random_state, least=0)
         # Building the parts checks the rest.
         self.network(n_classes=2)
         self.source_loop()
         self.adapt_loop()
 
     def network(self, n_classes: int) -> NetworkSettings:
-        return NetworkSettings(
-            n_classes=n_classes,
-            patch_length=self.patch_length,
-            width=self.width,
-            n_coarse=self.n_coarse,
-            n_fine=self.n_fine,
-            n_layers=self.n_layers,
-            n_heads=self.n_heads,
-            dropout=self.dropout,
-            commitment=self.commitment,
-            residual=self.residual,
-        )
+        """The shape of the network: the settings it shares with this class."""
+        shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
+        return NetworkSettings(n_classes=n_classes, **{name: getattr(self, name) for name in shared})
 
     def source_loop(self) -> LoopSettings:
-        return LoopSettings(
-            learning_rate=self.source_lr,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            max_epochs=self.max_epochs,
-            check_every=self.check_every,
-            patience=self.source_patience,
-        )
+        return self._loop(self.source_lr, self.source_patience, warmup_steps=0)
 
     def adapt_loop(self) -> LoopSettings:
+        return self._loop(self.adapt_lr, self.adapt_patience, self.warmup_steps)
+
+    def _loop(self, learning_rate: float, patience: int, warmup_steps: int) -> LoopSettings:
         return LoopSettings(
-            learning_rate=self.adapt_lr,
+            learning_rate=learning_rate,
             weight_decay=self.weight_decay,
             batch_size=self.batch_size,
             max_epochs=self.max_epochs,
             check_every=self.check_every,
-            patience=self.adapt_patience,
-            warmup_steps=self.warmup_steps,
+            patience=patience,
+            warmup_steps=warmup_steps,
         )
 
 
@@ -181,13 +169,21 @@ class TransPLMethod:
             )
         start = time.perf_counter()
         codes = self.codes(target)
-        state.target_counts = markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
-        state.prior = None if prior is None else check_prior(prior, self.n_classes)
-        state.mode, state.adapted_network = "markov", None
-        labels = self._label(codes, state.prior)
-        state.seconds["label"] = time.perf_counter() - start
+        next_state = replace(
+            state,
+            target_counts=markov.TransitionCounts.from_codes(codes, self.settings.n_coarse),
+            prior=None if prior is None else check_prior(prior, self.n_classes),
+            mode="markov",
+            adapted_network=None,
+            history={"source": state.history["source"]},
+            seconds={name: state.seconds[name] for name in ("source", "count_source")},
+        )
+        labels = self._label(codes, next_state)
+        next_state.seconds["label"] = time.perf_counter() - start
         if mode == "finetune":
-            self._finetune(target, labels)
+            self._finetune(target, labels, next_state)
+        # Only a finished adaptation takes the place of the last one.
+        self.state = next_state
 
     def add_target(self, target: Windows) -> None:
         """Add the target's transitions to the counts; no gradient step."""
@@ -199,8 +195,8 @@ class TransPLMethod:
 
     def pseudo_label(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows by their transitions; before any adaptation they are themselves the target sample."""
-        chosen = self.state.prior if prior is None else check_prior(prior, self.n_classes)
-        return self._label(self.codes(target), chosen)
+        state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
+        return self._label(self.codes(target), state)
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -234,7 +230,7 @@ class TransPLMethod:
             target_counts,
             markov.transport_cost(self.codebook),
             self.settings.smoothing,
-            self._alignment_epsilon,
+            self.settings.epsilon,
         )
 
     def channel_weights(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
@@ -243,26 +239,23 @@ class TransPLMethod:
             return np.ones(target_counts.n_channels)
         return markov.channel_weights(self.channel_distances(target_counts), self.settings.sigma)
 
-    @property
-    def _alignment_epsilon(self) -> float | None:
-        # A floor belongs to the likelihood only; alignment leaves zeros alone under that rule.
-        return self.settings.epsilon if self.settings.smoothing == "additive" else None
-
-    def _label(self, codes: NDArray[np.int16], prior: NDArray[np.float64] | None) -> PseudoLabels:
-        settings, state = self.settings, self.state
-        target = state.target_counts
+    def _label(self, codes: NDArray[np.int16], state: TransPLState) -> PseudoLabels:
+        settings, target = self.settings, state.target_counts
         if target is None:
             target = markov.TransitionCounts.from_codes(codes, settings.n_coarse)
         likelihoods = markov.log_likelihoods(
             codes, state.class_counts, settings.smoothing, settings.epsilon, settings.length
         )
-        y = markov.label_probabilities(likelihoods, self.channel_weights(target), prior, settings.prior_temperature)
+        y = markov.label_probabilities(
+            likelihoods, self.channel_weights(target), state.prior, settings.prior_temperature
+        )
         return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
 
-    def _finetune(self, target: Windows, labels: PseudoLabels) -> None:
+    def _finetune(self, target: Windows, labels: PseudoLabels, state: TransPLState) -> None:
+        """Train a copy of the source network on the labels; the result goes into `state`."""
         assert self._source is not None
         assert self._validation is not None
-        state, settings = self.state, self.settings
+        settings = self.settings
         start = time.perf_counter()
         rows = window_rows(target)
         rows["y"] = class_indices(labels.labels)

@@ -19,7 +19,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.dropped_levels = round(p * _LEVELS)
+        self.dropped_levels = min(round(p * _LEVELS), _LEVELS - 1)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.dropped_levels == 0:

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transpl.errors import InputError
 from transpl.network.network import Network
 from transpl.windows import Windows
 
@@ -23,20 +22,13 @@ def coarse_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDAr
 
 def fine_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.int16]:
     """Fine codes (n, D, N); -1 where a shorter window has no patch."""
-
-    def codes(x: Tensor, lengths: Tensor | None) -> Tensor:
-        found = network(x, lengths).fine_codes
-        if found is None:
-            raise InputError("fine_codes: this network has no fine codebook (n_fine=0). Ask for coarse_codes.")
-        return found.to(torch.int16)
-
-    return _in_batches(network, windows, codes, batch)
+    return _in_batches(network, windows, lambda x, lengths: network.fine_codes(x, lengths).to(torch.int16), batch)
 
 
 def class_probabilities(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
     """softmax of the head's logits in float64, (n, K)."""
     return _in_batches(
-        network, windows, lambda x, lengths: network.classify(x, lengths).double().softmax(dim=-1), batch
+        network, windows, lambda x, lengths: network.classify(x, lengths).cpu().double().softmax(dim=-1), batch
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import one_of, share, whole_number, wrong
+from transpl.errors import InputError, not_negative, one_of, share, whole_number, wrong
 from transpl.network.patches import patch_mask, to_patches
 from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
 from transpl.network.transformer import Transformer, attention_bias
@@ -38,6 +38,7 @@ class NetworkSettings:
         whole_number("n_fine", self.n_fine, least=0)
         whole_number("n_classes", self.n_classes, least=2)
         share("dropout", self.dropout, zero=True)
+        not_negative("commitment", self.commitment)
         if self.width % self.n_heads:
             raise wrong(
                 "width", expected=f"a multiple of n_heads={self.n_heads}", got=self.width, advice="Try 64 or 128."
@@ -110,6 +111,16 @@ class Network(nn.Module):
         mask = self._mask(patches, lengths)
         nearest = self.quantizer.coarse.nearest(self._encode_patches(patches, mask).latents)
         return nearest if mask is None else nearest.masked_fill(~mask[:, None, :], -1)
+
+    def fine_codes(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> fine codes (B, D, N); -1 where a shorter window has no patch."""
+        if self.quantizer.fine is None:
+            raise InputError("fine_codes: this network has no fine codebook (n_fine=0). Ask for codes.")
+        patches = to_patches(x, self.settings.patch_length)
+        mask = self._mask(patches, lengths)
+        latents = self._encode_patches(patches, mask).latents
+        found = self.quantizer.fine.nearest(self.quantizer.residual(latents, self.quantizer.coarse.nearest(latents)))
+        return found if mask is None else found.masked_fill(~mask[:, None, :], -1)
 
     @torch.no_grad()
     def start_codebooks(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:

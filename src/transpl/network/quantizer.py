@@ -75,11 +75,11 @@ class ResidualQuantizer(nn.Module):
         coarse = self.coarse(z)
         if self.fine is None:
             return coarse, None
-        return coarse, self.fine(self.residual(z))
+        return coarse, self.fine(self.residual(z, coarse.codes))
 
-    def residual(self, z: Tensor) -> Tensor:
-        """l2(z) - sg[l2(e_c)], or z - sg[l2(e_c)]; (..., d) -> (..., d)."""
-        e = F.normalize(self.coarse.vectors, dim=-1)[self.coarse.nearest(z)]
+    def residual(self, z: Tensor, codes: Tensor) -> Tensor:
+        """l2(z) - sg[l2(e_c)], or z - sg[l2(e_c)]; z (..., d) and coarse codes (...) -> (..., d)."""
+        e = F.normalize(self.coarse.vectors, dim=-1)[codes]
         return (F.normalize(z, dim=-1) if self.minuend == "normalised" else z) - e.detach()
 
     @torch.no_grad()
@@ -87,7 +87,7 @@ class ResidualQuantizer(nn.Module):
         """Start both books by k-means: coarse on l2(z), fine on what the coarse book leaves."""
         self.coarse.start_from(F.normalize(z, dim=-1), seed)
         if self.fine is not None:
-            self.fine.start_from(F.normalize(self.residual(z), dim=-1), seed)
+            self.fine.start_from(F.normalize(self.residual(z, self.coarse.nearest(z)), dim=-1), seed)
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,12 @@ class CodebookUsage:
     def dead(self) -> list[int]:
         """Codes that never occur."""
         return np.flatnonzero(self.counts == 0).tolist()
+
+
+def perplexity(codes: Tensor, n_codes: int) -> Tensor:
+    r"""exp(-\sum_c p_c log p_c) of a batch's codes, (...) -> (); -1 (no patch) is left out."""
+    counts = torch.bincount(codes.flatten() + 1, minlength=n_codes + 1)[1:]
+    return torch.special.entr(counts / counts.sum().clamp(min=1)).sum().exp()
 
 
 def codebook_usage(codes: ArrayLike, n_codes: int) -> CodebookUsage:

@@ -72,7 +72,9 @@ class Attention(nn.Module):
 
 def attention_bias(mask: Tensor) -> Tensor:
     """(S, L) true for real tokens -> (S, 1, 1, L): 0 for those, minus infinity for padding."""
-    return torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, -torch.inf)[:, None, None, :]
+    return torch.zeros(mask.shape, dtype=torch.float32, device=mask.device).masked_fill(~mask, -torch.inf)[
+        :, None, None, :
+    ]
 
 
 @lru_cache(maxsize=32)

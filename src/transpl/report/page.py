@@ -40,10 +40,14 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
         )
     summary = read_json(home / "summary.json")
     metrics = read_json(home / "metrics.json") if (home / "metrics.json").is_file() else None
-    confidence = pd.read_csv(home / "predictions.csv", usecols=["confidence"])["confidence"]
-    path = home / "report.html"
-    write_text(path, render(summary, metrics, confidence))
-    return path
+    try:
+        confidence = pd.read_csv(home / "predictions.csv", usecols=["confidence"])["confidence"]
+        page = render(summary, metrics, confidence)
+    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        problem = f"its results are incomplete or of another version ({type(error).__name__}: {error})"
+        raise unreadable(home, problem=problem, advice="Run transpl adapt or demo again.") from None
+    write_text(home / "report.html", page)
+    return home / "report.html"
 
 
 def render(summary: dict[str, Any], metrics: dict[str, Any] | None, confidence: pd.Series) -> str:
@@ -94,7 +98,9 @@ def _sections(summary: dict[str, Any], metrics: dict[str, Any] | None, confidenc
 
 
 def _section(title: str, words: str, figure: go.Figure) -> str:
-    drawn = figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False, "responsive": True})
+    drawn = figure.to_html(
+        full_html=False, include_plotlyjs=False, config={"displayModeBar": False, "responsive": True}
+    )
     return f"<section><h2>{escape(title)}</h2><p>{escape(words)}</p><figure>{drawn}</figure></section>"
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl.network import Network
+from transpl.network.quantizer import perplexity
 from transpl.training.devices import Execution
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.loss_weights import LearnableWeights
@@ -19,7 +20,8 @@ from transpl.training.source import strip_prefix
 class AdaptationObjective(Objective):
     r"""L_trg = \lambda_1 (CE_source + CE_target) + \lambda_2 (L_code + L_rec), \lambda learnable.
 
-    CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one).
+    CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one). Of several
+    devices each chooses among, and averages over, the rows of its own part of the batch.
     Validation watches CE + L_code + L_rec of source rows, without weights: the source risk.
     """
 
@@ -43,11 +45,15 @@ class AdaptationObjective(Objective):
             "target_cross_entropy": target,
             "code": output.code_loss,
             "reconstruction": output.reconstruction_loss,
+            "coarse_perplexity": perplexity(output.coarse_codes, self.network.settings.n_coarse),
         }
 
     def risk(self, batch: Rows) -> Tensor:
         output = self.network(batch["x"], batch.get("lengths"))
         return F.cross_entropy(output.logits, batch["y"]) + output.code_loss + output.reconstruction_loss
+
+    def identity(self) -> str:
+        return repr((self.network.settings, self.top_ratio))
 
 
 def adapt_network(
@@ -80,7 +86,7 @@ def joined(source: Rows, target: Rows) -> Rows:
     rows = {
         "x": torch.cat([_pad(source["x"], time), _pad(target["x"], time)]),
         "y": torch.cat([source["y"], target["y"]]),
-        "confidence": torch.cat([torch.ones(n_source), target["confidence"]]),
+        "confidence": torch.cat([torch.ones(n_source, dtype=torch.float32), target["confidence"]]),
         "is_target": torch.arange(n_source + n_target) >= n_source,
     }
     lengths = torch.cat([_lengths(source), _lengths(target)])

@@ -1,4 +1,4 @@
-"""The state of an unfinished training on disk, tied to the exact job it belongs to."""
+"""The state of an unfinished training on disk, under the name of the exact job it belongs to."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FORMAT = "transpl-checkpoint-1"
 
 
 class Checkpoint:
-    """One file; `load` returns nothing if there is none, and refuses a file of another job."""
+    """One file, named after its job: another job in the same folder never reads it."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        self.path = path
+    def __init__(self, folder: Path, phase: str, fingerprint: str) -> None:
+        self.path = folder / f"{phase}-{fingerprint[:16]}.ckpt"
         self.fingerprint = fingerprint
 
     def save(self, state: dict[str, Any]) -> None:
@@ -33,13 +33,11 @@ class Checkpoint:
             return None
         try:
             state = torch.load(self.path, map_location="cpu", weights_only=True)
-            belongs = state["format"] == _FORMAT and state["fingerprint"] == self.fingerprint
+            if (state["format"], state["fingerprint"]) != (_FORMAT, self.fingerprint):
+                raise ValueError("another job")
         except Exception as error:  # torch.load raises many kinds for a damaged file
             problem = f"damaged checkpoint ({type(error).__name__})"
             raise unreadable(self.path, problem=problem, advice="Delete it to start anew.") from None
-        if not belongs:
-            problem = "a checkpoint of other data or settings"
-            raise unreadable(self.path, problem=problem, advice="Delete it, or choose another checkpoint_dir.")
         return dict(state)
 
 

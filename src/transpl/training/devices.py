@@ -1,8 +1,9 @@
-"""Where and how a run is executed. None of it changes what is computed on one CPU."""
+"""Where and how a run is executed."""
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -12,15 +13,16 @@ from pathlib import Path
 
 import torch
 from lightning_fabric import Fabric
+from threadpoolctl import threadpool_limits
 
 from transpl.errors import whole_number, wrong
 
-_DEVICE = re.compile(r"(auto|cpu|mps|cuda(:\d+)?)")
+_DEVICE = re.compile(r"(auto|cpu|cuda(:\d+)?)")
 
 
 @dataclass(frozen=True)
 class Execution:
-    """device : "auto", "cpu", "cuda", "cuda:1" or "mps"
+    """device : "auto" (CUDA if there is any, else the CPU), "cpu", "cuda" or "cuda:1"
     devices : how many of them train together (data-parallel)
     n_threads : CPU threads while training; None leaves torch's setting alone
     checkpoint_dir : where an interrupted training can be resumed from; None keeps no checkpoint
@@ -37,50 +39,62 @@ class Execution:
         if not isinstance(self.device, str) or not _DEVICE.fullmatch(self.device):
             raise wrong(
                 "device",
-                expected="'auto', 'cpu', 'mps', 'cuda' or 'cuda:<number>'",
+                expected="'auto', 'cpu', 'cuda' or 'cuda:<number>'",
                 got=repr(self.device),
                 advice="Choose one of these.",
             )
         whole_number("devices", self.devices, least=1)
+        if self.devices > 1 and ":" in self.device:
+            raise wrong(
+                "device", expected="'cuda' for several devices", got=self.device, advice="Leave out the number."
+            )
         if self.n_threads is not None:
             whole_number("n_threads", self.n_threads, least=1)
 
     def fabric(self) -> Fabric:
         """Build the Fabric that this describes."""
-        resolve_device(self.device)
-        accelerator, _, index = self.device.partition(":")
+        device = resolve_device(self.device)
         with _quiet_lightning():
             if self.devices > 1:
-                return Fabric(accelerator=accelerator, devices=self.devices, strategy="ddp_spawn")
-            return Fabric(accelerator=accelerator, devices=[int(index)] if index else 1)
+                return Fabric(accelerator=device.type, devices=self.devices, strategy="ddp_spawn")
+            return Fabric(accelerator=device.type, devices=1 if device.index is None else [device.index])
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the torch device of a name; "auto" is the first accelerator there is, or the CPU."""
+    """Return the torch device of a name; "auto" is CUDA if there is any, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise wrong(
             "device", expected="a device of this machine", got=f"{name!r}, but there is no CUDA", advice="Use 'cpu'."
         )
-    if name == "mps" and not torch.backends.mps.is_available():
-        raise wrong("device", expected="a device of this machine", got="'mps', but there is none", advice="Use 'cpu'.")
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    return torch.device(name)
 
 
 @contextmanager
 def threads(n: int | None) -> Iterator[None]:
-    """Use n CPU threads inside the block, and the caller's number again after it."""
+    """Use n CPU threads inside the block (torch's, and those of k-means), and the caller's number again after it."""
+    if n is None:
+        yield
+        return
     before = torch.get_num_threads()
-    if n is not None:
-        torch.set_num_threads(n)
+    try:
+        with threadpool_limits(n):
+            torch.set_num_threads(n)
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """Inside the block environment variables may be set at will (several devices need some); restored after it."""
+    before = dict(os.environ)
     try:
         yield
     finally:
-        if n is not None:
-            torch.set_num_threads(before)
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from transpl.errors import positive, whole_number
+from transpl.errors import not_negative, positive, whole_number
 from transpl.training.checkpoint import Checkpoint, fingerprint
-from transpl.training.devices import Execution, own_randomness, threads
+from transpl.training.devices import Execution, own_environment, own_randomness, threads
 from transpl.training.early_stopping import EarlyStopping
 from transpl.training.progress import progress_bar
 from transpl.training.rows import Rows, count, ordered_batches, shuffled_batches, take
@@ -44,6 +44,7 @@ class LoopSettings:
             whole_number(name, getattr(self, name), least=1)
         whole_number("warmup_steps", self.warmup_steps, least=0)
         positive("learning_rate", self.learning_rate)
+        not_negative("weight_decay", self.weight_decay)
 
 
 class Trained(NamedTuple):
@@ -68,6 +69,10 @@ class Objective(nn.Module):
         """Return the scalar that validation watches, averaged over the rows of `batch`."""
         raise NotImplementedError
 
+    def identity(self) -> str:
+        """Return everything that decides the losses beside the weights; a checkpoint belongs to it."""
+        raise NotImplementedError
+
 
 def train(
     objective: Objective,
@@ -85,10 +90,11 @@ def train(
     """
     checkpoint = None
     if execution.checkpoint_dir is not None:
-        job = fingerprint(phase, settings, seed, execution.devices, rows=[rows, validation, objective.state_dict()])
-        checkpoint = Checkpoint(execution.checkpoint_dir / f"{phase}.ckpt", job)
+        parts = (phase, settings, seed, execution.devices, objective.identity())
+        job = fingerprint(*parts, rows=[rows, validation, objective.state_dict()])
+        checkpoint = Checkpoint(execution.checkpoint_dir, phase, job)
     run = _Run(objective, rows, validation, settings, execution, checkpoint, seed, phase)
-    with threads(execution.n_threads), own_randomness():
+    with threads(execution.n_threads), own_randomness(), own_environment():
         weights, history = execution.fabric().launch(partial(_train_on_rank, run=run))
     return Trained({name: torch.from_numpy(value) for name, value in weights.items()}, history)
 

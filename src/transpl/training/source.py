@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl.network import Network, NetworkSettings
+from transpl.network.quantizer import perplexity
 from transpl.training.devices import Execution, own_randomness, threads
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.rows import Rows, count, shuffled_batches, take
@@ -28,10 +29,14 @@ class SourceObjective(Objective):
             "cross_entropy": cross_entropy,
             "code": output.code_loss,
             "reconstruction": output.reconstruction_loss,
+            "coarse_perplexity": perplexity(output.coarse_codes, self.network.settings.n_coarse),
         }
 
     def risk(self, batch: Rows) -> Tensor:
         return self.forward(batch)["loss"]
+
+    def identity(self) -> str:
+        return repr(self.network.settings)
 
 
 def train_network(
@@ -49,7 +54,7 @@ def new_network(settings: NetworkSettings, rows: Rows, batch_size: int, executio
     first = take(rows, next(shuffled_batches(count(rows), batch_size, seed, epoch=0)))
     with threads(execution.n_threads), own_randomness():
         torch.manual_seed(seed)
-        network = Network(settings)
+        network = Network(settings).float()
         network.start_codebooks(first["x"], first.get("lengths"), seed=seed)
     return network
 

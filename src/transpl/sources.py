@@ -1,0 +1,94 @@
+"""What a caller may hand to the estimator beside windows: labels, domains, and how rows are held out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from transpl.errors import InputError, wrong
+from transpl.methods import Labelled
+
+HOLDOUT_SHARE = 0.3
+
+
+def plain(value: Any) -> Any:
+    """A numpy number, as a parameter grid leaves it, as a Python number."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_labels(y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> NDArray:
+    """Return the labels of the source rows, of one plain type; those of the target are not looked at."""
+    if y is None:
+        raise InputError("y: requires y to be passed, but the target y is None. Pass one label per window.")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n:
+        raise wrong("y", expected=f"{n} labels, one per window", got=len(labels), advice="Pass matching X and y.")
+    source = labels[~is_target]
+    if (source != source).any() or (source.dtype == object and any(value is None for value in source)):
+        raise wrong("y", expected="a label for every source row", got="NaN or None", advice="Drop unlabelled rows.")
+    if source.dtype == object and len({isinstance(value, str) for value in source}) > 1:
+        raise wrong("y", expected="labels of one type", got="text and others", advice="Convert all of them to text.")
+    if source.dtype == object and not isinstance(source[0], str):
+        source = np.array(source.tolist())  # whole numbers in an array of objects are numbers
+    try:
+        check_classification_targets(source)
+    except (TypeError, ValueError) as error:
+        raise wrong("y", expected="class labels", got=error, advice="Cut a continuous target into classes.") from None
+    found = np.unique(source)
+    if len(found) < 2:
+        raise wrong("y", expected="2 or more classes", got=f"1 class ({found[0]})", advice="Add another class.")
+    return source
+
+
+def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> NDArray[np.int64]:
+    """Return the positions of labels in `classes`."""
+    labels = np.asarray(y)
+    if y is None or labels.shape != (n,):
+        got = "None" if y is None else f"shape {labels.shape}"
+        raise wrong(name, expected=f"{n} labels, one per window", got=got, advice="Pass them beside the windows.")
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise wrong(name, expected="classes of y", got=f"also {unknown[:5]}", advice="Drop those rows.")
+    return np.searchsorted(classes, labels).astype(np.int64)
+
+
+def is_table(X: Any) -> bool:
+    """True for (n, time) input: rows of numbers."""
+    if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
+        return np.asarray(X[0]).ndim == 1
+    return np.asarray(X).ndim == 2
+
+
+def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
+    """True for rows of the target (negative domain)."""
+    if sample_domain is None:
+        return np.zeros(n, dtype=bool)
+    domains = np.asarray(sample_domain)
+    if domains.shape != (n,) or domains.dtype.kind not in "iu":
+        raise wrong(
+            "sample_domain",
+            expected=f"{n} whole numbers, >= 0 source and < 0 target",
+            got=f"{domains.dtype} of shape {domains.shape}",
+            advice="One per window.",
+        )
+    if (domains < 0).all():
+        raise wrong("sample_domain", expected="some source rows (>= 0)", got="none", advice="Mark source rows with 1.")
+    return domains < 0
+
+
+def hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+    """Split off a stratified share for validation; a class of one row stays in training."""
+    random = np.random.RandomState(seed)
+    held = np.zeros(len(source.y), dtype=bool)
+    for k in np.unique(source.y):
+        rows = random.permutation(np.flatnonzero(source.y == k))
+        held[rows[: round(HOLDOUT_SHARE * len(rows))]] = True
+    if not held.any():
+        warnings.warn("X: too few windows to hold any out; training is validated on itself.", stacklevel=3)
+        return source, source
+    return Labelled(source.windows[~held], source.y[~held]), Labelled(source.windows[held], source.y[held])
