@@ -89,7 +89,7 @@ FIT = {
     ),
     "source_patience is zero": (lambda: new(source_patience=0).fit(X, Y), r"^source_patience: expected a whole number"),
     "smoothing is none": (lambda: new(smoothing="none").fit(X, Y), r"^smoothing: expected one of 'floor', 'additive'"),
-    "y mixes types": (lambda: new().fit(X, np.array([1, "a"] * 10, dtype=object)), r"^y: expected"),
+    "y mixes types": (lambda: new().fit(X, np.array([1, "a"] * 10, dtype=object)), r"^y: expected labels of one type"),
     "X is masked": (lambda: new().fit(np.ma.masked_greater(X, 0.9), Y), r"^X: expected finite numbers, got \d+ NaN"),
     "devices with an index": (
         lambda: new(device="cuda:1", devices=2).fit(X, Y),

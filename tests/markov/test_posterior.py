@@ -269,12 +269,12 @@ def test_a_prior_of_the_wrong_shape_is_refused_in_one_line_however_long_it_is(sh
 @pytest.mark.parametrize("prior", [[0, 1], [0, 0.3]])
 def test_a_prior_of_zero_on_the_only_class_with_source_rows_is_refused(prior):
     class_counts = TransitionCounts.from_codes([[[0, 1]]], 2, [0], n_classes=2)
-    with refusal("prior", "positive share"):
+    with refusal("log_likelihoods, prior", "positive prior"):
         label_probabilities(log_likelihoods([[[0, 1]]], class_counts), [1.0], prior)
 
 
 def test_sources_without_any_transition_are_refused():
-    with refusal("prior"):
+    with refusal("log_likelihoods, prior"):
         label_probabilities(log_likelihoods([[[0, 1]]], TransitionCounts.empty(1, 2, 2)), [1.0])
 
 
