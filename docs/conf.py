@@ -12,3 +12,12 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"transpl {release}"
 suppress_warnings = ["myst.header"]
+
+
+def keep_backslashes(app, what, name, obj, options, lines) -> None:
+    """Equations in docstrings are plain text: show their backslashes."""
+    lines[:] = [line.replace("\\", "\\\\") for line in lines]
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-docstring", keep_backslashes, priority=100)

@@ -10,7 +10,7 @@ from transpl.markov.counts import SMOOTHING, TransitionCounts
 
 
 def transport_cost(codebook: ArrayLike) -> NDArray[np.float64]:
-    r"""M_ij = 1 - e_i . e_j / (|e_i| |e_j|), zero diagonal.
+    r"""M_ij = 1 - cos(e_i, e_j), zero diagonal.
 
     codebook : (n, d), one code vector a row
     returns : (n, n) float64 in [0, 2]; rounding below 0 is clipped
@@ -35,7 +35,7 @@ def row_distances(
     smoothing: str = "floor",
     epsilon: float | None = None,
 ) -> NDArray[np.float64]:
-    r"""EMD(p^S_{d,i}, p^T_{d,i}) = min_\gamma <\gamma, M>, \gamma 1 = p^S_{d,i}, \gamma^T 1 = p^T_{d,i}.
+    r"""EMD(p^S_{d,i}, p^T_{d,i}) = min <\gamma, M> over \gamma >= 0, \gamma 1 = p^S_{d,i}, \gamma^T 1 = p^T_{d,i}.
 
     returns : (channels, n), the cost of turning row i of the source matrix into row i of the target matrix
 
