@@ -378,8 +378,8 @@ def test_a_failed_adaptation_leaves_the_last_one(model, target):
 def test_parameters_set_after_fit_hold_from_then_on(model, target, tmp_path):
     model.adapt(target[0], mode="markov")
     model.set_params(sigma=0.1)
-    p = model.predict_proba(target[0])
     assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / 0.1) ** 2)))
+    p = model.predict_proba(target[0])
     model.save(tmp_path)
     assert np.array_equal(TransPL.load(tmp_path).predict_proba(target[0]), p)
     model.set_params(n_coarse=5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +19,7 @@ from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
-from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, target_rows
+from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, say_what_is_dropped, target_rows
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows
 
@@ -38,40 +37,68 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    patch_length : time steps per code
-    width : size of a latent vector
-    n_coarse, n_fine : codes in the coarse and fine codebook; `n_fine=0` is a single codebook
-    sigma : bandwidth of the channel weight exp(-distance^2 / sigma^2)
-    prior_temperature : divides the log prior; larger trusts a given prior less
-    top_ratio : share of the target rows of a batch, the most confident ones, that fine-tuning trusts
-    source_lr, adapt_lr : learning rates of the two phases
-    batch_size, max_epochs : of both phases
-    random_state : seed of everything; the same seed on the same machine gives the same numbers
-    device : "auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"
-    channel_alignment : weigh channels by their shift; False lets all count alike
-    smoothing, epsilon : what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
+    patch_length
+        time steps per code
+    width
+        size of a latent vector
+    n_coarse, n_fine
+        codes in the coarse and fine codebook; `n_fine=0` is a single codebook
+    sigma
+        bandwidth of the channel weight exp(-distance^2 / sigma^2)
+    prior_temperature
+        divides the log prior; larger trusts a given prior less
+    top_ratio
+        share of the target rows of a batch, the most confident ones, that fine-tuning trusts
+    source_lr, adapt_lr
+        learning rates of the two phases
+    batch_size, max_epochs
+        of both phases
+    random_state
+        seed of everything; the same seed on the same machine gives the same numbers
+    device
+        "auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"
+    channel_alignment
+        weigh channels by their shift; False lets all count alike
+    smoothing, epsilon
+        what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
         code) or "additive" (`epsilon` = 1e-6, the paper's print)
-    length : the log likelihood is divided by the number of "transitions" (authors' code) or "codes" (print)
-    confidence : "max" probability (print) or "kl" from uniform (authors' code)
-    n_layers, n_heads, dropout, commitment : the network
-    residual : what the fine book sees, "normalised" (the paper's print) or "raw" (the authors' code)
-    weight_decay, check_every, source_patience, adapt_patience, warmup_steps : the training loop; validation is
+    length
+        the log likelihood is divided by the number of "transitions" (authors' code) or "codes" (print)
+    confidence
+        "max" probability (print) or "kl" from uniform (authors' code)
+    n_layers, n_heads, dropout, commitment
+        the network
+    residual
+        what the fine book sees, "normalised" (the paper's print) or "raw" (the authors' code)
+    weight_decay, check_every, source_patience, adapt_patience, warmup_steps
+        the training loop; validation is
         looked at every `check_every` epochs and training stops after `patience` looks without gain
-    devices : train data-parallel on so many devices
-    n_threads : CPU threads; None leaves torch's setting alone. Give each of several workers 1. Another number of
+    devices
+        train data-parallel on so many devices
+    n_threads
+        CPU threads; None leaves torch's setting alone. Give each of several workers 1. Another number of
         threads rounds differently
-    checkpoint_dir : a folder from which an interrupted `fit` or `adapt` goes on
-    verbose : show a progress bar
+    checkpoint_dir
+        a folder from which an interrupted `fit` or `adapt` goes on
+    verbose
+        show a progress bar
 
     Attributes
     ----------
-    classes_ : (K,) class labels
-    codebook_ : (n_coarse, width) coarse code vectors
-    class_counts_, source_counts_, target_counts_ : `TransitionCounts` by class and channel, and by channel
-    channel_distances_, channel_weights_ : (channels,) how far each channel moved, how far it is trusted
-    codebook_usage_ : per codebook, how often each code occurs in the source, its perplexity and dead codes
-    history_ : per phase, one plain record per epoch
-    mode_ : which classifier answers: "source", "markov" or "finetune"
+    classes_
+        (K,) class labels
+    codebook_
+        (n_coarse, width) coarse code vectors
+    class_counts_, source_counts_, target_counts_
+        `TransitionCounts` by class and channel, and by channel
+    channel_distances_, channel_weights_
+        (channels,) how far each channel moved, how far it is trusted
+    codebook_usage_
+        per codebook, how often each code occurs in the source, its perplexity and dead codes
+    history_
+        per phase, one plain record per epoch
+    mode_
+        which classifier answers: "source", "markov" or "finetune"
     """
 
     def __init__(
@@ -164,7 +191,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         else:
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=2 * self.patch_length)
             validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"))
-        self._say_what_is_dropped(windows, "X")
+        say_what_is_dropped(windows, self.patch_length, "X")
         method = TransPLMethod(settings, execution)
         method.fit_source(source, validation, len(classes))
         if is_target.any():
@@ -191,7 +218,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """
         method = self._method()
         windows = self._seen_windows(X_target, "X_target")
-        self._say_what_is_dropped(windows, "X_target")
+        say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
             given = self._seen_windows(X_source, "X_source")
             labelled = Labelled(given, class_indices(y_source, len(given), self.classes_, "y_source"))
@@ -283,11 +310,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def channel_distances_(self) -> NDArray[np.float64]:
-        return self.method_.channel_distances(self.target_counts_)
+        return self._method().channel_distances(self.target_counts_)
 
     @property
     def channel_weights_(self) -> NDArray[np.float64]:
-        return self.method_.channel_weights(self.target_counts_)
+        return self._method().channel_weights(self.target_counts_)
 
     @property
     def codebook_usage_(self) -> dict[str, CodebookUsage]:
@@ -364,12 +391,3 @@ class TransPL(ClassifierMixin, BaseEstimator):
                 "prior", expected=f"labels among {self.classes_.tolist()}", got=unknown, advice="Check spelling."
             )
         return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
-
-    def _say_what_is_dropped(self, windows: Windows, name: str) -> None:
-        rest = int((windows.lengths % self.patch_length).max())
-        if rest:
-            warnings.warn(
-                f"{name}: the last time steps of a window (up to {rest}) fill no patch of {self.patch_length} "
-                "and are left out.",
-                stacklevel=3,
-            )

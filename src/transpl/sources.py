@@ -1,4 +1,4 @@
-"""What a caller may hand to the estimator beside windows: labels, domains, and how rows are held out."""
+"""What a caller hands to the estimator, made fit for a method: labels, domains, held-out rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from sklearn.utils.validation import column_or_1d
 
 from transpl.errors import InputError, wrong
 from transpl.methods import Labelled
+from transpl.windows import Windows
 
 HOLDOUT_SHARE = 0.3
+
+
+def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
+    """Warn of time steps at the end of windows that fill no patch."""
+    rest = int((windows.lengths % patch_length).max())
+    if rest:
+        warnings.warn(
+            f"{name}: the last time steps of a window (up to {rest}) fill no patch of {patch_length} and are left out.",
+            stacklevel=3,
+        )
 
 
 def plain(value: Any) -> Any:
