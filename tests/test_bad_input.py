@@ -80,6 +80,7 @@ FIT = {
     "epsilon is above one": (lambda: new(epsilon=2.0).fit(X, Y), r"^epsilon: expected a share"),
     "length is unknown": (lambda: new(length="N").fit(X, Y), r"^length: expected one of"),
     "confidence is unknown": (lambda: new(confidence="top").fit(X, Y), r"^confidence: expected one of"),
+    "adapt_stopping is unknown": (lambda: new(adapt_stopping="never").fit(X, Y), r"^adapt_stopping: expected one of"),
     "residual is unknown": (lambda: new(residual="none").fit(X, Y), r"^residual: expected one of"),
     "weight_decay is negative": (lambda: new(weight_decay=-1).fit(X, Y), r"^weight_decay: expected a number, 0 or"),
     "commitment is text": (lambda: new(commitment="x").fit(X, Y), r"^commitment: expected a number"),

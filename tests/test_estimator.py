@@ -280,6 +280,7 @@ def test_all_switches_run(source, target):
         "confidence": "kl",
         "channel_alignment": False,
         "residual": "raw",
+        "adapt_stopping": "labels",
     }
     model = TransPL(**TINY, **switches).fit(*source).adapt(target[0], mode="markov")
     assert model.channel_weights_.tolist() == [1.0, 1.0]

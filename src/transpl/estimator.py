@@ -73,6 +73,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
     weight_decay, check_every, source_patience, adapt_patience, warmup_steps
         the training loop; validation is
         looked at every `check_every` epochs and training stops after `patience` looks without gain
+    adapt_stopping
+        adaptation is validated on held-out "source" rows (the paper), or also on trusted pseudo-"labels": it then goes
+        on while the network still learns them
     devices
         train data-parallel on so many devices
     n_threads
@@ -131,6 +134,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         check_every: int = 2,
         source_patience: int = 2,
         adapt_patience: int = 5,
+        adapt_stopping: str = "source",
         warmup_steps: int = 50,
         devices: int = 1,
         n_threads: int | None = None,
@@ -164,6 +168,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.check_every = check_every
         self.source_patience = source_patience
         self.adapt_patience = adapt_patience
+        self.adapt_stopping = adapt_stopping
         self.warmup_steps = warmup_steps
         self.devices = devices
         self.n_threads = n_threads

@@ -73,6 +73,20 @@ def test_joined_rows_of_unequal_length_are_padded_and_marked():
     assert "lengths" not in joined(labelled(2), pseudo_labelled(3))
 
 
+def test_stopping_on_labels_watches_the_trusted_target_rows_too(network):
+    """Constant source rows, so that only the pseudo-labels can change what validation sees."""
+    loop = LoopSettings(max_epochs=1, batch_size=8, learning_rate=1e-12)
+    target = pseudo_labelled(8)
+    run = {"loop": loop, "execution": Execution(device="cpu"), "seed": 0, "top_ratio": 0.5}
+    source, validation = labelled(8), labelled(6)
+    _, on_source = adapt_network(network, source, target, validation, **run, stopping="source")
+    _, on_labels = adapt_network(network, source, target, validation, **run, stopping="labels")
+    rows = joined(validation, {name: tensor[:4] for name, tensor in target.items()})
+    network.eval()
+    assert on_source[0]["validation_loss"] == pytest.approx(AdaptationObjective(network, 0.5).risk(validation).item())
+    assert on_labels[0]["validation_loss"] == pytest.approx(AdaptationObjective(network, 0.5).risk(rows).item())
+
+
 def test_source_network_is_left_alone(network):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     loop = LoopSettings(max_epochs=2, batch_size=8)

@@ -18,6 +18,7 @@ from transpl.methods.base import Labelled, PseudoLabels
 from transpl.network import CodebookUsage, Network, NetworkSettings, codebook_usage
 from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
 from transpl.training import Execution, LoopSettings, adapt_network, resolve_device, train_network
+from transpl.training.adaptation import STOPPING
 from transpl.training.devices import threads
 from transpl.training.loop import History
 from transpl.training.rows import Rows, class_indices, window_rows
@@ -55,6 +56,7 @@ class TransPLSettings:
     check_every: int = 2
     source_patience: int = 2
     adapt_patience: int = 5
+    adapt_stopping: str = "source"
     warmup_steps: int = 50
     random_state: int = 0
 
@@ -62,6 +64,7 @@ class TransPLSettings:
         one_of("smoothing", self.smoothing, ("floor", "additive"))
         one_of("length", self.length, LENGTHS)
         one_of("confidence", self.confidence, CONFIDENCE)
+        one_of("adapt_stopping", self.adapt_stopping, STOPPING)
         one_of("channel_alignment", self.channel_alignment, (True, False))
         for name in ("sigma", "prior_temperature", "source_lr", "adapt_lr"):
             positive(name, getattr(self, name))
@@ -269,6 +272,7 @@ class TransPLMethod:
             settings.adapt_loop(),
             self.execution,
             seed=settings.random_state,
+            stopping=settings.adapt_stopping,
         )
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start

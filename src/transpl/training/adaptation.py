@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from transpl.errors import one_of
 from transpl.network import Network
 from transpl.network.quantizer import perplexity
 from transpl.training.devices import Execution
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.loss_weights import LearnableWeights
-from transpl.training.rows import Rows, count
+from transpl.training.rows import Rows, count, take
 from transpl.training.source import strip_prefix
+
+STOPPING = ("source", "labels")
 
 
 class AdaptationObjective(Objective):
@@ -22,7 +25,7 @@ class AdaptationObjective(Objective):
 
     CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one). Of several
     devices each chooses among, and averages over, the rows of its own part of the batch.
-    Validation watches CE + L_code + L_rec of source rows, without weights: the source risk.
+    Validation watches CE + L_code + L_rec, without weights, of the rows it is given.
     """
 
     def __init__(self, network: Network, top_ratio: float) -> None:
@@ -66,13 +69,19 @@ def adapt_network(
     execution: Execution,
     *,
     seed: int,
+    stopping: str = "source",
 ) -> tuple[Network, History]:
     """Fine-tune a copy of `network`.
 
     source : rows (x, y); target : rows (x, y = pseudo-label, confidence); validation : source rows (x, y)
+    stopping : validation watches held-out "source" rows only (the paper), or also the `top_ratio` most confident
+        target rows with their pseudo-"labels", so that training goes on while it learns them
     """
+    one_of("stopping", stopping, STOPPING)
     objective = AdaptationObjective(copy.deepcopy(network), top_ratio)
     rows = joined(source, target)
+    if stopping == "labels":
+        validation = joined(validation, take(target, most_confident(target["confidence"], top_ratio)))
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="adapt")
     adapted = objective.network
     adapted.load_state_dict(strip_prefix(trained.weights, "network."))
