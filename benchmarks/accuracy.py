@@ -1,12 +1,13 @@
 """Accuracy and time of pairs of a data set, by the paper's protocol; one line per run.
 
 python -m benchmarks.accuracy --dataset ucihar --pairs 2-11 --seeds 0 1 2
-python -m benchmarks.accuracy --dataset watch --demo
+python -m benchmarks.accuracy --dataset watch --demo --set adapt_stopping=labels
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 
 from transpl import TransPL, datasets, jobs
 
@@ -16,6 +17,7 @@ def main() -> None:
     data = datasets.load(options.dataset)
     pairs = [tuple(map(int, pair.split("-"))) for pair in options.pairs] or data.pairs
     settings = {"max_epochs": 40, "source_lr": 2e-3, "adapt_lr": 2e-3} if options.demo else {}
+    settings |= {name: parse_value(value) for name, value in (change.split("=") for change in options.set)}
     print("pair   seed  before acc/mf1  pseudo acc/mf1  markov acc/mf1   after acc/mf1  epochs  seconds per stage")
     for source, target in pairs:
         job = jobs.from_dataset(data, source, target, all_source=options.demo)
@@ -29,7 +31,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pairs", nargs="*", default=[], help="as 2-11; default: all pairs of the set")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     parser.add_argument("--demo", action="store_true", help="the settings of `transpl demo` instead of the paper's")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other parameters of TransPL")
     return parser.parse_args()
+
+
+def parse_value(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        return text
 
 
 def run(job: jobs.Job, pair: str, model: TransPL) -> None:
