@@ -44,22 +44,24 @@ def whole_number(argument: str, value: object, *, least: int) -> None:
 
 def positive(argument: str, value: object) -> None:
     """Raise unless `value` is a finite number above 0."""
-    if not _is_real(value) or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+    if not 0 < _number(value) < math.inf:
         raise wrong(argument, expected="a positive number", got=repr(value), advice="Choose such a number.")
 
 
 def not_negative(argument: str, value: object) -> None:
     """Raise unless `value` is a finite number, 0 or more."""
-    if not _is_real(value) or not 0 <= float(value) < math.inf:  # type: ignore[arg-type]
+    if not 0 <= _number(value) < math.inf:
         raise wrong(argument, expected="a number, 0 or more", got=repr(value), advice="Choose such a number.")
 
 
 def share(argument: str, value: object, *, zero: bool = False, one: bool = False) -> None:
     """Raise unless `value` lies between 0 and 1; `zero` and `one` admit the ends."""
-    if not _is_real(value) or not (0 < value < 1 or (zero and value == 0) or (one and value == 1)):  # type: ignore[operator]
+    number = _number(value)
+    if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
         interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
         raise wrong(argument, expected=f"a share in {interval}", got=repr(value), advice="Choose such a number.")
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _number(value: object) -> float:
+    """Return a real number as a float, anything else as NaN, which fails every comparison."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan

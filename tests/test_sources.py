@@ -1,0 +1,83 @@
+"""Labels, domains and held-out rows as the estimator takes them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import refusal
+
+from transpl.methods import Labelled
+from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, say_what_is_dropped, target_rows
+from transpl.windows import as_windows
+
+NONE = np.zeros(4, dtype=bool)
+
+
+def labelled(y):
+    return Labelled(as_windows(np.arange(2.0 * len(y)).reshape(len(y), 1, 2)), np.array(y))
+
+
+def test_labels_of_target_rows_are_not_looked_at():
+    y = np.array(["a", "b", None, float("nan")], dtype=object)
+    assert check_labels(y, 4, np.array([False, False, True, True])).tolist() == ["a", "b"]
+
+
+def test_objects_that_are_numbers_become_numbers():
+    assert check_labels(np.array([1, 2, 1, 2], dtype=object), 4, NONE).dtype.kind == "i"
+    assert check_labels(np.array(["x", "yy", "x", "x"], dtype=object), 4, NONE).dtype == object
+
+
+def test_labels_that_cannot_be_classes_are_refused():
+    with refusal("y", "of one type"):
+        check_labels(np.array(["a", 1, "b", 2], dtype=object), 4, NONE)
+    with refusal("y", "class labels"):
+        check_labels(np.array([0.1, 0.2, 0.3, 0.4]), 4, NONE)
+    with refusal("y", "2 or more classes"):
+        check_labels(np.array(["a"] * 4), 4, NONE)
+
+
+def test_positions_in_the_classes():
+    assert class_indices(["b", "a"], 2, np.array(["a", "b", "c"]), "y_val").tolist() == [1, 0]
+    with refusal("y_val", "classes of y"):
+        class_indices(["d"], 1, np.array(["a"]), "y_val")
+
+
+def test_negative_domains_are_target_rows():
+    assert target_rows([0, 3, -1], 3).tolist() == [False, False, True]
+    assert target_rows(None, 2).tolist() == [False, False]
+
+
+def test_a_stratified_share_is_held_out_and_every_class_stays():
+    train, held = hold_out(labelled([0] * 10 + [1] * 20 + [2]), seed=0)
+    assert np.bincount(held.y, minlength=3).tolist() == [3, 6, 0]
+    assert np.bincount(train.y, minlength=3).tolist() == [7, 14, 1]
+    rows = np.concatenate([train.windows.values, held.windows.values])[:, 0, 0]
+    assert sorted(rows.tolist()) == [2.0 * i for i in range(31)]
+
+
+def test_the_same_rows_are_held_out_for_the_same_seed():
+    y = [0, 1] * 20
+    first, again, other = (hold_out(labelled(y), seed)[1].windows.values for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_tables_are_told_from_windows():
+    assert is_table(np.zeros((2, 3)))
+    assert is_table([[1.0, 2.0], [3.0, 4.0]])
+    assert not is_table(np.zeros((2, 1, 3)))
+    assert not is_table([np.zeros((1, 3)), np.zeros((1, 2))])
+
+
+def test_only_a_real_tail_is_spoken_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        say_what_is_dropped(as_windows(np.zeros((2, 1, 8))), 4, "X")
+    with pytest.warns(UserWarning, match=r"X: .*up to 3"):
+        say_what_is_dropped(as_windows([np.zeros((1, 8)), np.zeros((1, 11))]), 4, "X")
+
+
+def test_numpy_numbers_become_plain_ones():
+    assert type(plain(np.int64(3))) is int
+    assert type(plain(np.float32(0.5))) is float
+    assert plain("floor") == "floor"
