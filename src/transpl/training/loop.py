@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -58,20 +59,20 @@ class TrainingDiverged(RuntimeError):
     """The loss is no longer a number."""
 
 
-class Objective(nn.Module):
+class Objective(nn.Module, ABC):
     """What the loop minimises. Subclasses hold the parameters."""
 
+    @abstractmethod
     def forward(self, batch: Rows) -> dict[str, Tensor]:
         """Return scalar losses of a training batch; "loss" is minimised, the others are recorded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def risk(self, batch: Rows) -> Tensor:
         """Return the scalar that validation watches, averaged over the rows of `batch`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def identity(self) -> str:
         """Return everything that decides the losses beside the weights; a checkpoint belongs to it."""
-        raise NotImplementedError
 
 
 def train(
