@@ -110,6 +110,19 @@ def test_one_file_with_two_domains(monkeypatch, capsys, files):
     assert "both.csv, domain bob: 1,200 rows" in capsys.readouterr().err
     summary = json.loads((files / "out" / "summary.json").read_text())
     assert (summary["source"]["name"], summary["target"]["name"], summary["mode"]) == ("ann", "bob", "markov")
+    # A new file need not have the column that told the two apart, but may.
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 0
+    alone = capsys.readouterr().out
+    words = ["--input", files / "both.csv", "--domain-col", "who", "--domain", "bob"]
+    assert transpl(monkeypatch, "predict", "--model", files / "out", *words) == 0
+    assert len(alone.splitlines()) == len(capsys.readouterr().out.splitlines())
+
+
+def test_a_foreign_reading_file_is_refused(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
+    (files / "out" / "model" / "reading.json").write_text('{"colour": "red"}')
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 2
+    assert "reading.json: not written by transpl adapt" in capsys.readouterr().err
 
 
 def test_npz_windows(monkeypatch, files):

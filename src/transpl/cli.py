@@ -110,19 +110,13 @@ def adapt(
     from transpl import TransPL, jobs
     from transpl.datasets.recordings import read_recordings
 
-    reading: dict[str, Any] = {
-        "domain_col": domain_col,
-        "time_col": time_col,
-        "group_col": group_col,
-        "channels": _names(channels),
-        "window": window or 128,
-        "step": step,
-    }
-    lab = read_recordings(source, domain=source_domain, label_col=label_col, **reading)
+    whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
+    reading = _reading(time_col, group_col, channels, window, step)
+    lab = read_recordings(source, domain=source_domain, **whose, **reading)
     _say(lab.description)
     if source.suffix != ".npz":
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
-    field = read_recordings(target, domain=target_domain, label_col=label_col, labels_only_score=True, **reading)
+    field = read_recordings(target, domain=target_domain, labels_only_score=True, **whose, **reading)
     _say(field.description)
     job = jobs.from_recordings(
         lab,
@@ -169,16 +163,8 @@ def predict(
 
     fitted, reading = jobs.load_model(model)
     fitted.set_params(n_threads=threads, device=device)
-    given = {
-        "domain_col": domain_col,
-        "time_col": time_col,
-        "group_col": group_col,
-        "channels": _names(channels),
-        "window": window,
-        "step": step,
-    }
-    reading |= {name: value for name, value in given.items() if value is not None}
-    recordings = read_recordings(input, domain=domain, **reading)
+    reading |= _reading(time_col, group_col, channels, window, step)
+    recordings = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
     _say(recordings.description)
     table = jobs.predictions_table(fitted, recordings.X, jobs.where(recordings))
     if out is None:
@@ -261,8 +247,13 @@ def _pair(text: str | None, data: Any) -> tuple[int, int]:
     return source, target
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def _reading(
+    time_col: str | None, group_col: str | None, channels: str | None, window: int | None, step: int | None
+) -> dict[str, Any]:
+    """How recordings are read: what was given; the rest is `read_recordings`' own choice."""
+    names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
+    given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _shares(text: str | None) -> dict[str, float] | None:

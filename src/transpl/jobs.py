@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from transpl import TransPL, __version__
 from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
-from transpl.errors import InputError, one_of, wrong
+from transpl.errors import InputError, one_of, unreadable, wrong
 from transpl.files import read_json, replacing, write_json
 from transpl.methods.transpl import MODES
 from transpl.report import write_report
@@ -31,6 +31,7 @@ from transpl.sources import HOLDOUT_SHARE
 
 Say = Callable[[str], None]
 NO_LABEL = ""
+READING = {"time_col", "group_col", "channels", "window", "step"}  # what `predict` takes over from `adapt`
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,13 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
     """Two sets of recordings: labelled source, target whose labels (if any) only score."""
     if source.channel_names != target.channel_names:
         raise wrong(
-            "--target",
+            "target",
             expected=f"channels {', '.join(source.channel_names)}",
             got=", ".join(target.channel_names),
-            advice="Name the channels of both files with --channels.",
+            advice="Name the channels of both files (--channels).",
         )
     if source.y is None:
-        raise wrong("--source", expected="labels", got="none", advice="Name their column with --label-col.")
+        raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col).")
     labelled = source.y != NO_LABEL
     group = None if source.group is None else source.group[labelled]
     train, validation = hold_out_ends(source.X[labelled], source.y[labelled], group)
@@ -171,6 +172,9 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     """Load a model from a job's folder or from a model folder, and how its recordings were read."""
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
     reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
+    if not isinstance(reading, dict) or not set(reading) <= READING:
+        problem, advice = "not written by transpl adapt", "Delete it, and say how to read on the command line."
+        raise unreadable(home / "reading.json", problem=problem, advice=advice)
     return TransPL.load(home), reading
 
 

@@ -21,7 +21,7 @@ from transpl.training import Execution, LoopSettings, adapt_network, resolve_dev
 from transpl.training.adaptation import STOPPING
 from transpl.training.devices import threads
 from transpl.training.loop import History
-from transpl.training.rows import Rows, class_indices, window_rows
+from transpl.training.rows import Rows, label_tensor, window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
@@ -261,7 +261,7 @@ class TransPLMethod:
         settings = self.settings
         start = time.perf_counter()
         rows = window_rows(target)
-        rows["y"] = class_indices(labels.labels)
+        rows["y"] = label_tensor(labels.labels)
         rows["confidence"] = torch.from_numpy(labels.confidence.astype(np.float32))
         state.adapted_network, state.history["adapt"] = adapt_network(
             state.source_network,
@@ -289,7 +289,7 @@ class TransPLMethod:
 
 
 def _labelled_rows(labelled: Labelled) -> Rows:
-    return {**window_rows(labelled.windows), "y": class_indices(labelled.y)}
+    return {**window_rows(labelled.windows), "y": label_tensor(labelled.y)}
 
 
 def _usage(network: Network, windows: Windows, coarse: NDArray[np.int16]) -> dict[str, CodebookUsage]:

@@ -48,6 +48,6 @@ def ordered_batches(n: int, size: int) -> Iterator[Tensor]:
     return (torch.arange(first, min(first + size, n)) for first in range(0, n, size))
 
 
-def class_indices(y: NDArray[np.int64]) -> Tensor:
+def label_tensor(y: NDArray[np.int64]) -> Tensor:
     """Class indices as a tensor of their own."""
     return torch.from_numpy(np.array(y, dtype=np.int64))
