@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from benchmarks.timing import interleaved
 from transpl.network import Network, NetworkSettings
-from transpl.network.transformer import Attention, Layer
+from transpl.network.transformer import Layer
+from transpl.training.loop import LoopSettings, new_optimizer
 from transpl.training.source import SourceObjective
 
 BATCH, CHANNELS, TIME = 32, 9, 128
@@ -62,7 +63,7 @@ def with_stock_layers(network: Network) -> Network:
 
 def train_step(network: Network, batch: dict[str, Tensor]) -> Callable[[], None]:
     objective = SourceObjective(network).train()
-    optimizer = torch.optim.AdamW(objective.parameters(), lr=5e-4)
+    optimizer = new_optimizer(objective, LoopSettings())
 
     def step() -> None:
         loss = objective(batch)["loss"]
@@ -88,22 +89,30 @@ def matrix_products(network: Network, x: Tensor, call: Callable[[], object] | No
     found: list[Product] = []
 
     def linear(module: nn.Linear, inputs: tuple[Tensor, ...], _: Tensor) -> None:
-        rows = inputs[0].numel() // module.in_features
-        found.append((torch.randn(rows, module.in_features), torch.randn(module.in_features, module.out_features)))
+        found.append(_random_product(inputs[0].numel() // module.in_features, module.in_features, module.out_features))
 
-    def attention(module: Attention, inputs: tuple[Tensor, ...], _: Tensor) -> None:
-        S, L, d = inputs[0].shape
-        heads, width = S * module.n_heads, d // module.n_heads
-        found.append((torch.randn(heads, L, width), torch.randn(heads, width, L)))
-        found.append((torch.randn(heads, L, L), torch.randn(heads, L, width)))
+    def layer(module: Layer, inputs: tuple[Tensor, ...], _: Tensor) -> None:
+        found.extend(_products_of_layer(*inputs[0].shape, module.attention.n_heads))
 
-    hooks = [m.register_forward_hook(linear) for m in network.modules() if isinstance(m, nn.Linear)]
-    hooks += [m.attention.register_forward_hook(attention) for m in network.modules() if isinstance(m, Layer)]
+    hooks = [m.register_forward_hook(layer) for m in network.modules() if isinstance(m, Layer)]
+    hooks += [m.register_forward_hook(linear) for m in network.modules() if isinstance(m, nn.Linear)]
     with torch.no_grad():
         (call or (lambda: network(x)))()
     for hook in hooks:
         hook.remove()
     return found
+
+
+def _products_of_layer(S: int, L: int, d: int, n_heads: int) -> list[Product]:
+    """Projections of queries, keys and values, scores, mixing, output, and the feed-forward pair."""
+    scores = (torch.randn(S * n_heads, L, d // n_heads), torch.randn(S * n_heads, d // n_heads, L))
+    mixing = (torch.randn(S * n_heads, L, L), torch.randn(S * n_heads, L, d // n_heads))
+    linear = [_random_product(S * L, k, n) for k, n in ((d, 3 * d), (d, d), (d, 4 * d), (4 * d, d))]
+    return [scores, mixing, *linear]
+
+
+def _random_product(rows: int, inner: int, columns: int) -> Product:
+    return torch.randn(rows, inner), torch.randn(inner, columns)
 
 
 def multiply(products: list[Product], *, backward: bool) -> None:

@@ -96,3 +96,30 @@ def test_usage_perplexity_and_dead_codes():
     assert usage.dead == [1, 3]
     assert codebook_usage(np.arange(8), 8).perplexity == pytest.approx(8.0)
     assert codebook_usage(np.array([-1]), 2).perplexity == 0.0
+
+
+def composed(v, vectors, commitment):
+    """The codebook written out in torch's own operations: an oracle for value and gradient."""
+    u, e = F.normalize(v, dim=-1), F.normalize(vectors, dim=-1)
+    q = e[(u @ e.T).argmax(dim=-1)]
+    loss = F.mse_loss(q, u.detach()) + commitment * F.mse_loss(u, q.detach())
+    return u + (q - u).detach(), loss, u - q.detach()
+
+
+@pytest.mark.parametrize("used", [(0,), (1,), (2,), (0, 1, 2)])  # of vectors, loss, residual
+def test_one_node_has_the_gradients_of_the_composition(used):
+    torch.manual_seed(0)
+    book = Codebook(5, 4, commitment=0.3).double()
+    v = torch.randn(2, 3, 6, 4, dtype=torch.float64, requires_grad=True)
+    weight = [torch.randn(2, 3, 6, 4), 7.0, torch.randn(2, 3, 6, 4)]
+
+    def gradients(outputs):
+        total = sum((outputs[i] * weight[i]).sum() for i in used)
+        return torch.autograd.grad(total, [v, book.vectors], allow_unused=True)
+
+    ours = book(v)
+    theirs = composed(v, book.vectors, 0.3)
+    for a, b in zip((ours.vectors, ours.loss, ours.residual), theirs, strict=True):
+        assert torch.allclose(a, b)
+    for a, b in zip(gradients((ours.vectors, ours.loss, ours.residual)), gradients(theirs), strict=True):
+        assert torch.allclose(a, torch.zeros_like(a) if b is None else b)

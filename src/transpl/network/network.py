@@ -150,7 +150,8 @@ class Network(nn.Module):
         if mask is not None:
             bias = attention_bias(F.pad(mask, (1, 0), value=True).repeat_interleave(D, dim=0))
         encoded = self.encoder(torch.cat([cls, tokens], dim=1), bias).view(B, D, N + 1, -1)
-        return Encoded(encoded[:, :, 0], encoded[:, :, 1:])
+        summary, latents = encoded.split([1, N], dim=2)
+        return Encoded(summary[:, :, 0], latents)
 
     def _quantize(self, latents: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
         """latents (B, D, N, d) -> coarse and fine codes (B, D, N), q (B, D, N, d), loss ()."""

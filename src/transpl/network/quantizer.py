@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 RESIDUALS = ("normalised", "raw")
 _KMEANS_ITERATIONS = 50
+_SMALLEST_LENGTH = 1e-12
 
 
 class Quantized(NamedTuple):
@@ -22,6 +24,7 @@ class Quantized(NamedTuple):
     vectors: Tensor  # (..., d): code vectors, with the straight-through gradient
     codes: Tensor  # (...): index of the nearest code
     loss: Tensor  # (): codebook loss + commitment
+    residual: Tensor  # (..., d): l2(v) - sg[l2(e_c)]
 
 
 class Codebook(nn.Module):
@@ -41,18 +44,54 @@ class Codebook(nn.Module):
         return (v @ F.normalize(self.vectors, dim=-1).T).argmax(dim=-1)
 
     def forward(self, v: Tensor) -> Quantized:
-        v = F.normalize(v, dim=-1)
+        """Quantise v (..., d)."""
         e = F.normalize(self.vectors, dim=-1)
-        codes = (v @ e.T).argmax(dim=-1)
-        q = e[codes]
-        loss = F.mse_loss(q, v.detach()) + self.commitment * F.mse_loss(v, q.detach())
-        return Quantized(v + (q - v).detach(), codes, loss)
+        return Quantized(*_NearestCode.apply(v, e, self.commitment))  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def start_from(self, points: Tensor, seed: int) -> None:
         """Place the codes at the k-means centres of `points` (n, d); fewer points than codes is fine."""
         centres = _kmeans(points.double().cpu().numpy(), self.n_codes, seed)
         self.vectors.copy_(F.normalize(torch.from_numpy(centres), dim=-1))
+
+
+class _NearestCode(torch.autograd.Function):
+    r"""u = v / |v|; c = argmax_c u e_c; (e_c, c, L, u - e_c) for unit codes e, with L of `Codebook`.
+
+    Straight through: the gradient of the returned vectors goes to u as it is. One node instead of the dozens that
+    normalisation and two squared errors would be, each a pass over all latents.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, e: Tensor, commitment: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        length = torch.linalg.vector_norm(v, dim=-1, keepdim=True).clamp_min_(_SMALLEST_LENGTH)
+        u = v / length
+        codes = (u @ e.T).argmax(dim=-1)
+        q = e[codes]
+        residual = u - q
+        loss = (1 + commitment) * torch.linalg.vector_norm(residual).square() / residual.numel()
+        ctx.save_for_backward(u, length, e, codes, residual)
+        ctx.commitment = commitment
+        ctx.mark_non_differentiable(codes)
+        ctx.set_materialize_grads(False)
+        return q, codes, loss, residual
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, dq: Tensor | None, _: None, dloss: Tensor | None, dresidual: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, None]:
+        u, length, e, codes, residual = ctx.saved_tensors
+        per_element = (residual.new_zeros(()) if dloss is None else dloss) * (2 / residual.numel())
+        du = residual * (ctx.commitment * per_element)
+        for gradient in (dq, dresidual):
+            if gradient is not None:
+                du += gradient
+        # u is a unit vector: only what is orthogonal to it moves v.
+        along = (u * du).sum(dim=-1, keepdim=True)
+        dv = du.addcmul_(u, along, value=-1).div_(length)
+        chosen = F.one_hot(codes.flatten(), len(e)).to(e)
+        return dv, chosen.T @ residual.reshape(-1, e.shape[1]) * -per_element, None
 
 
 class ResidualQuantizer(nn.Module):
@@ -75,7 +114,7 @@ class ResidualQuantizer(nn.Module):
         coarse = self.coarse(z)
         if self.fine is None:
             return coarse, None
-        return coarse, self.fine(self.residual(z, coarse.codes))
+        return coarse, self.fine(coarse.residual if self.minuend == "normalised" else z - coarse.vectors.detach())
 
     def residual(self, z: Tensor, codes: Tensor) -> Tensor:
         """l2(z) - sg[l2(e_c)], or z - sg[l2(e_c)]; z (..., d) and coarse codes (...) -> (..., d)."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.network.dropout import Dropout
+from transpl.network.halves import EPSILON, AttentionHalf, FeedForwardHalf
 
 
 class Transformer(nn.Module):
@@ -36,14 +37,34 @@ class Layer(nn.Module):
         self.attention = Attention(width, n_heads, dropout)
         self.expand = nn.Linear(width, 4 * width)
         self.contract = nn.Linear(4 * width, width)
-        self.norm_attention = nn.LayerNorm(width)
-        self.norm_feedforward = nn.LayerNorm(width)
+        self.norm_attention = nn.LayerNorm(width, EPSILON)
+        self.norm_feedforward = nn.LayerNorm(width, EPSILON)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, attention_bias: Tensor | None = None) -> Tensor:
+        by_halves = x.device.type == "cpu"
+        return self.in_halves(x, attention_bias) if by_halves else self.plain(x, attention_bias)  # (S, L, d)
+
+    def plain(self, x: Tensor, attention_bias: Tensor | None = None) -> Tensor:
+        """The layer as its equation reads, for any device."""
         x = self.norm_attention(x + self.dropout(self.attention(x, attention_bias)))
         hidden = self.dropout(F.gelu(self.expand(x)))
-        return self.norm_feedforward(x + self.dropout(self.contract(hidden)))  # (S, L, d)
+        return self.norm_feedforward(x + self.dropout(self.contract(hidden)))
+
+    def in_halves(self, x: Tensor, attention_bias: Tensor | None = None) -> Tensor:
+        """The same, for the CPU: see `halves`."""
+        S, L, d = x.shape
+        attention, n_heads, recorded = self.attention, self.attention.n_heads, torch.is_grad_enabled()
+        x = AttentionHalf.apply(  # type: ignore[no-untyped-call]
+            x,
+            self.dropout.masks((S * n_heads, L, L), (S * L, d)),
+            n_heads,
+            attention_bias,
+            *_parameters(attention.project_in, attention.project_out, self.norm_attention),
+        )
+        masks = self.dropout.masks((S * L, self.expand.out_features), (S * L, d))
+        weights = _parameters(self.expand, self.contract, self.norm_feedforward)
+        return FeedForwardHalf.apply(x, masks, recorded, *weights)  # type: ignore[no-untyped-call]
 
 
 class Attention(nn.Module):
@@ -68,6 +89,10 @@ class Attention(nn.Module):
             scores = scores + bias
         mixed = self.dropout(scores.softmax(dim=-1)) @ v
         return self.project_out(mixed.transpose(1, 2).reshape(S, L, d))  # (S, L, d)
+
+
+def _parameters(*modules: nn.Linear | nn.LayerNorm) -> list[Tensor]:
+    return [tensor for module in modules for tensor in (module.weight, module.bias)]
 
 
 def attention_bias(mask: Tensor) -> Tensor:
