@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import labels, step
+from benchmarks import labels, scale, step
 from transpl.files import write_json
 
 OUT = Path(__file__).parent / "out" / "bench.json"
@@ -14,7 +14,7 @@ OUT = Path(__file__).parent / "out" / "bench.json"
 
 def main() -> None:
     torch.set_num_threads(1)
-    results = {**step.run(), **labels.run()}
+    results = {**step.run(), **labels.run(), **scale.run()}
     for name, value in results.items():
         print(f"{name:<26}{value:10.3f}")
     write_json(OUT, results)

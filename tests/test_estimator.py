@@ -444,3 +444,15 @@ def test_several_devices_fit_and_adapt(source, target):
     model = TransPL(**TINY, devices=2).fit(*source).adapt(target[0])
     assert model.mode_ == "finetune"
     assert np.isfinite(model.predict_proba(target[0])).all()
+
+
+def test_memory_mapped_windows_give_what_the_array_gives(source, target, tmp_path):
+    found = []
+    for name, values in (("X", source[0]), ("T", target[0])):
+        np.save(tmp_path / f"{name}.npy", values.astype(np.float64))
+    X, T = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XT")
+    for S, S_val, Z in ((source[0], source[0], target[0]), (X, X, T)):
+        model = TransPL(**TINY).fit(S, source[1], S_val, source[1]).adapt(Z)
+        found.append((model.predict_proba(Z), *model.pseudo_label(Z)[1:], model.target_counts_.counts))
+    for array, mapped in zip(*found, strict=True):
+        assert np.array_equal(array, mapped)

@@ -5,11 +5,12 @@ import os
 import re
 import stat
 
+import numpy as np
 import pytest
 
 from transpl import files
 from transpl.errors import NotReadable
-from transpl.files import read_json, replacing, sha256, write_json, write_text
+from transpl.files import map_npy, new_npy, read_json, replacing, sha256, write_json, write_rows, write_text
 
 
 class Interrupted(Exception):
@@ -192,3 +193,37 @@ def test_sha256_agrees_with_hashlib_on_a_file_larger_than_a_chunk(tmp_path):
     content = b"transpl" * 300_000
     (tmp_path / "a.bin").write_bytes(content)
     assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
+
+
+# .npy files in parts
+
+
+def test_rows_written_in_any_order_make_the_file_that_numpy_saves(tmp_path):
+    values = np.arange(60, dtype=np.float32).reshape(10, 2, 3)
+    np.save(tmp_path / "whole.npy", values)
+    new_npy(tmp_path / "parts.npy", values.shape, np.float32)
+    for first in (6, 0, 3):
+        write_rows(tmp_path / "parts.npy", first, values[first : first + 3].astype(np.float64))
+    write_rows(tmp_path / "parts.npy", 9, values[9:])
+    assert (tmp_path / "parts.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_rows_not_written_yet_are_zero(tmp_path):
+    new_npy(tmp_path / "a.npy", (3,), np.int32)
+    write_rows(tmp_path / "a.npy", 1, np.array([7]))
+    assert map_npy(tmp_path / "a.npy").tolist() == [0, 7, 0]
+
+
+def test_a_mapped_file_cannot_be_written_to(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones(3))
+    with pytest.raises(ValueError, match="read-only"):
+        map_npy(tmp_path / "a.npy")[0] = 2
+
+
+def test_a_file_that_is_no_array_is_refused(tmp_path):
+    path = tmp_path / "a.npy"
+    with pytest.raises(NotReadable, match="no such file"):
+        map_npy(path)
+    path.write_bytes(b"\x93NUMPY")
+    with pytest.raises(NotReadable, match="damaged"):
+        map_npy(path)

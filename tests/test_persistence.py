@@ -11,6 +11,7 @@ from conftest import TINY, make_waves
 
 from transpl import TransPL
 from transpl.errors import InputError, NotReadable
+from transpl.persistence import fingerprint
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -174,3 +175,13 @@ def test_labels_that_json_cannot_hold_are_refused(tmp_path, fitted):
     model.classes_ = np.array([("a", 1), ("b", 2)], dtype=object)
     with pytest.raises(InputError, match=r"^y: expected text or numbers"):
         model.save(tmp_path)
+
+
+def test_the_fingerprint_is_that_of_what_decides_an_answer(fitted, saved):
+    before = fingerprint(fitted.method_.state)
+    assert fingerprint(TransPL.load(saved).method_.state) == before
+    found = {before}
+    for change in ({"mode": "markov"}, {"mode": "markov", "prior": [0.3, 0.7]}, {"mode": "finetune"}):
+        model = copy.deepcopy(fitted).adapt(NEW, **change)
+        found.add(fingerprint(model.method_.state))
+    assert len(found) == 4

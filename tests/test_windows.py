@@ -112,6 +112,85 @@ def test_a_read_only_array_is_accepted():
     assert len(as_windows(X)) == 2
 
 
+# as_windows: memory maps
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """Write an array to a file and map it."""
+
+    def save_and_map(values, mode="r"):
+        np.save(tmp_path / "X.npy", values)
+        return np.load(tmp_path / "X.npy", mmap_mode=mode)
+
+    return save_and_map
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16", "bool", ">f8"])
+@pytest.mark.parametrize("shape", [(5, 3, 4), (5, 4)])
+def test_a_memory_map_is_not_copied_and_becomes_float32_where_it_is_used(mapped, dtype, shape):
+    X = mapped((ramp(*shape) % 2).astype(dtype))
+    windows = as_windows(X)
+    assert np.shares_memory(windows.values, X)
+    assert np.shares_memory(windows[1:4].values, X)
+    for part in (windows.in_memory(), windows[1:4].in_memory(), windows[[3, 1]], windows[np.arange(5) > 2]):
+        assert type(part.values) is np.ndarray
+        assert part.values.dtype == np.dtype("float32")
+        assert part.values.flags.writeable
+        assert part.values.flags.c_contiguous
+        assert not np.shares_memory(part.values, X)
+    np.testing.assert_array_equal(windows.in_memory().values, as_windows(np.array(X)).values)
+    np.testing.assert_array_equal(windows[[3, 1]].values, as_windows(np.array(X)[[3, 1]]).values)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "c"])
+def test_a_memory_map_is_never_written_to(mapped, mode):
+    X = mapped(ramp(2, 3, 4).astype(np.float32), mode)
+    as_windows(X).in_memory().values[:] = -1
+    np.testing.assert_array_equal(X, ramp(2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (NAN, "2 NaN value"),
+        (-INF, r"2 infinite value\(s\)"),
+        (1e300, r"2 infinite value\(s\)"),
+        (-1e16, "moderate size"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
+def test_a_memory_map_is_checked_piece_by_piece_with_the_same_complaints(mapped, monkeypatch, value, message, at_once):
+    monkeypatch.setattr("transpl.windows._CHECKED_AT_ONCE", at_once)
+    X = ramp(6, 3, 4)
+    X[0, 0, 0] = X[5, 2, 3] = value
+    complaints = set()
+    for form in (X, mapped(X), mapped(X)[::-1], mapped(np.asfortranarray(X))):
+        with refusal("X", message) as caught:
+            as_windows(form)
+        complaints.add(str(caught.value))
+    assert len(complaints) == 1
+
+
+@pytest.mark.parametrize("X", [np.ones((2, 3, 4), complex), np.full((2, 3, 4), "a")], ids=["complex", "text"])
+def test_a_memory_map_that_holds_no_real_numbers_is_refused(mapped, X):
+    with refusal("X", "numbers|Complex"):
+        as_windows(mapped(X))
+
+
+def test_windows_come_in_chunks_with_their_rows():
+    windows = as_windows(ramp(5, 1, 2))
+    chunks = list(windows.chunks(2))
+    assert [rows for rows, _ in chunks] == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    for rows, part in chunks:
+        np.testing.assert_array_equal(part.values, windows.values[rows])
+
+
+def test_windows_in_memory_are_not_copied_again():
+    windows = as_windows(ramp(2, 3, 4))
+    assert windows.in_memory().values is windows.values
+
+
 # as_windows: refusals
 
 

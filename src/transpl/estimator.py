@@ -221,7 +221,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
         """
-        method = self._method()
+        method = self.fitted_method()
         windows = self._seen_windows(X_target, "X_target")
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
@@ -237,12 +237,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
         fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change.
         """
-        self._method().add_target(self._seen_windows(X_batch, "X_batch"))
+        self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities (n, K), columns in the order of `classes_`."""
-        return self._method().predict_proba(self._seen_windows(X, "X"))
+        return self.fitted_method().predict_proba(self._seen_windows(X, "X"))
 
     def predict(self, X: Any) -> NDArray:
         """The most probable class of each window, (n,)."""
@@ -255,12 +255,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
         Channels are weighed by the target counts of `adapt` or `partial_adapt`; before either, X is the target sample.
         Without a prior, the one given to `adapt` holds, or a uniform one.
         """
-        found = self._method().pseudo_label(self._seen_windows(X, "X"), self._prior(prior))
+        found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self._prior(prior))
         return found._replace(labels=self.classes_[found.labels])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""
-        method = self._method()
+        method = self.fitted_method()
         values = self.classes_.tolist()
         if not all(isinstance(value, str | int | float | bool) for value in values):
             raise wrong(
@@ -294,6 +294,20 @@ class TransPL(ClassifierMixin, BaseEstimator):
         model.method_.state = state
         return model
 
+    def fitted_method(self) -> TransPLMethod:
+        """The fitted method, under the parameters as they are now."""
+        check_is_fitted(self, "method_")
+        settings = self._settings(self.seed_)
+        if settings.network(len(self.classes_)) != self.method_.state.source_network.settings:
+            raise wrong(
+                "set_params",
+                expected="the network's parameters as in fit",
+                got="others",
+                advice="Call fit again, or set them back.",
+            )
+        self.method_.settings, self.method_.execution = settings, self._execution()
+        return self.method_
+
     @property
     def codebook_(self) -> NDArray[np.float64]:
         return self.method_.codebook
@@ -315,11 +329,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def channel_distances_(self) -> NDArray[np.float64]:
-        return self._method().channel_distances(self.target_counts_)
+        return self.fitted_method().channel_distances(self.target_counts_)
 
     @property
     def channel_weights_(self) -> NDArray[np.float64]:
-        return self._method().channel_weights(self.target_counts_)
+        return self.fitted_method().channel_weights(self.target_counts_)
 
     @property
     def codebook_usage_(self) -> dict[str, CodebookUsage]:
@@ -341,20 +355,6 @@ class TransPL(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
-
-    def _method(self) -> TransPLMethod:
-        """The fitted method, under the parameters as they are now."""
-        check_is_fitted(self, "method_")
-        settings = self._settings(self.seed_)
-        if settings.network(len(self.classes_)) != self.method_.state.source_network.settings:
-            raise wrong(
-                "set_params",
-                expected="the network's parameters as in fit",
-                got="others",
-                advice="Call fit again, or set them back.",
-            )
-        self.method_.settings, self.method_.execution = settings, self._execution()
-        return self.method_
 
     def _settings(self, seed: int) -> TransPLSettings:
         params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from transpl.errors import NotReadable, unreadable
 
@@ -86,6 +86,36 @@ def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) 
         raise unreadable(path, problem="no such file", advice="Check the path.") from None
     except _DAMAGE as error:
         raise unreadable(path, problem=_npz_problem(error), advice="Write it anew with numpy.savez.") from None
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.memmap:
+    """Return the array of a .npy file as a read-only memory map; a file that is absent or half-written is refused."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+    except _DAMAGE as error:
+        problem = f"not a .npy file, or damaged ({' '.join(str(error).split())})"
+        raise unreadable(path, problem=problem, advice="Write it anew with numpy.save.") from None
+    if not isinstance(array, np.memmap):
+        array.close()
+        raise unreadable(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")
+    return array
+
+
+def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    """Make a .npy file of zeros; it takes room on the disk only as rows are written to it."""
+    np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+
+def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> None:
+    """Put rows into an existing .npy file from row `first` on; they are on the disk when this returns."""
+    table = map_npy(path)
+    with open(path, "rb+") as stream:  # not through the map: a full disk then raises OSError instead of killing us
+        stream.seek(table.offset + first * table[:1].nbytes)
+        stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

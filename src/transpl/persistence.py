@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from transpl import __version__
@@ -66,6 +67,14 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], TransPLS
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         problem = f"not the weights that model.json describes ({type(error).__name__})"
         raise unreadable(path, problem=problem, advice="Save the model again.") from None
+
+
+def fingerprint(state: TransPLState) -> str:
+    """SHA-256 of everything in `state` that decides an answer: weights, counts, prior and mode."""
+    digest = hashlib.sha256(serialize(_tensors(state)))
+    prior = None if state.prior is None else state.prior.tolist()
+    digest.update(json.dumps([state.mode, prior, asdict(state.source_network.settings)]).encode())
+    return digest.hexdigest()
 
 
 def _tensors(state: TransPLState) -> dict[str, Tensor]:

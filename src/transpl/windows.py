@@ -6,13 +6,16 @@ Three forms are accepted wherever an argument is called `X`:
 * an array of shape (n, time): one channel;
 * a list of arrays of shape (channels, T_i): windows of unequal length.
 
+A memory-mapped array (`np.load(path, mmap_mode="r")`) is not copied as a whole: it is checked piece by piece, and
+becomes float32 where a part of it is used.
+
 Missing values are an error in a window. In a *recording* they are gaps: `cut` makes windows on
 both sides of a gap and none across it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl.errors import whole_number, wrong
 
+_CHECKED_AT_ONCE = 1 << 20  # numbers
 _LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
+_REAL = "biuf"
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
 
@@ -30,18 +35,32 @@ _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.window
 class Windows:
     """Checked windows.
 
-    values : (n, channels, time) float32; zeros behind the end of a shorter window
+    values : (n, channels, time) float32, or a view of the caller's memory map; zeros behind the end of a shorter window
     lengths : (n,) int64; how many time steps of each window are real
     """
 
-    values: NDArray[np.float32]
+    values: NDArray[Any]
     lengths: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Windows:
-        return Windows(self.values[rows], self.lengths[rows])
+        """Choose rows: a slice is a view, any other choice a copy in memory."""
+        chosen = Windows(self.values[rows], self.lengths[rows])
+        return chosen if isinstance(rows, slice) else chosen.in_memory()
+
+    def in_memory(self) -> Windows:
+        """The same windows as a contiguous float32 array that may be written to; themselves if they are one."""
+        if isinstance(self.values, np.memmap):
+            return Windows(np.array(self.values, np.float32, order="C"), self.lengths)
+        return Windows(np.require(self.values, np.float32, ["C", "A", "W"]), self.lengths)
+
+    def chunks(self, size: int) -> Iterator[tuple[slice, Windows]]:
+        """Consecutive parts of at most `size` windows, each with the rows it takes."""
+        for first in range(0, len(self), size):
+            rows = slice(first, min(first + size, len(self)))
+            yield rows, self[rows]
 
     @property
     def n_channels(self) -> int:
@@ -54,7 +73,7 @@ class Windows:
 
 
 def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_length: int = 1) -> Windows:
-    """Check `X` and return it as `Windows`; the caller's array is never modified.
+    """Check `X` and return it as `Windows`; the caller's array is never modified, and shared only if memory-mapped.
 
     `n_channels` is demanded if given; every window must have at least `min_length` time steps.
     """
@@ -92,7 +111,7 @@ def cut(
         )
     whole_number("length", length, least=1)
     whole_number("step", step, least=1)
-    _refuse_infinity(values, name)
+    _refuse_infinity(_look_through(values), name)
     starts = _window_starts(_runs(values, breaks, name), length, step)
     if len(starts) == 0:
         return Cut(np.empty((0, values.shape[0], length), np.float32), starts)
@@ -150,7 +169,7 @@ def _refuse_empty(windows: Windows, name: str) -> Windows:
 
 
 def _from_array(X: Any, name: str) -> Windows:
-    values = _as_float32(X, name)
+    values = X if isinstance(X, np.memmap) and X.dtype.kind in _REAL else _as_float32(X, name)
     if values.ndim == 2:
         values = values[:, None, :]
     if values.ndim != 3:
@@ -199,28 +218,60 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
         raise TypeError(f"{name}: expected numbers, got {array.dtype} data ({error}). {_SHAPE_ADVICE}") from None
 
 
-def _refuse_missing(values: NDArray[np.float32], name: str) -> None:
-    missing = int(np.isnan(values).sum())
-    if missing:
-        raise wrong(name, expected="finite numbers", got=f"{missing} NaN value(s)", advice=_NAN_ADVICE)
-    _refuse_infinity(values, name)
+class _Found(NamedTuple):
+    """What an array holds as float32: how many NaN, how many infinities, and its largest absolute value."""
+
+    missing: int
+    infinite: int
+    largest: float
 
 
-def _refuse_infinity(values: NDArray[np.float32], name: str) -> None:
-    if np.isinf(values).any():
+@np.errstate(over="ignore")
+def _look_through(values: NDArray[Any]) -> _Found:
+    missing = infinite = 0
+    largest = 0.0
+    for part in _float32_parts(values):
+        finite = np.isfinite(part)
+        if not finite.all():
+            absent = int(np.isnan(part).sum())
+            missing += absent
+            infinite += int(part.size - finite.sum()) - absent
+            part = part[finite]
+        largest = max(largest, float(part.max(initial=0.0)), -float(part.min(initial=0.0)))
+    return _Found(missing, infinite, largest)
+
+
+def _float32_parts(values: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
+    """All numbers of an array of any layout and real type, in pieces of bounded size."""
+    return np.nditer(  # type: ignore[return-value]  # of one operand it yields arrays, not tuples
+        values,
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_dtypes=[np.dtype(np.float32)],
+        casting="unsafe",
+        buffersize=_CHECKED_AT_ONCE,
+    )
+
+
+def _refuse_missing(values: NDArray[Any], name: str) -> None:
+    found = _look_through(values)
+    if found.missing:
+        raise wrong(name, expected="finite numbers", got=f"{found.missing} NaN value(s)", advice=_NAN_ADVICE)
+    _refuse_infinity(found, name)
+
+
+def _refuse_infinity(found: _Found, name: str) -> None:
+    if found.infinite:
         raise wrong(
             name,
             expected="finite numbers that fit float32",
-            got=f"{int(np.isinf(values).sum())} infinite value(s) (infinity)",
+            got=f"{found.infinite} infinite value(s) (infinity)",
             advice="Rescale or clip them.",
         )
-    with np.errstate(invalid="ignore"):
-        largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
-    if largest > _LARGEST:
+    if found.largest > _LARGEST:
         raise wrong(
             name,
             expected=f"values of moderate size (at most {_LARGEST:g})",
-            got=largest,
+            got=found.largest,
             advice="Rescale or clip them.",
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import TINY, make_waves
@@ -75,6 +77,66 @@ def test_order_of_target_windows_does_not_change_the_markov_labels(method):
     before = method.pseudo_label(TARGET).probabilities
     method.adapt(TARGET[order], mode="markov")
     assert np.allclose(method.pseudo_label(TARGET[order]).probabilities, before[order], atol=1e-12)
+
+
+# chunks
+
+
+@pytest.fixture
+def passes(method, monkeypatch):
+    """How many windows each pass of the encoder saw; chunks are of three windows."""
+    seen, codes = [], method.codes
+    monkeypatch.setattr("transpl.methods.transpl.CHUNK", 3)
+    monkeypatch.setattr(method, "codes", lambda windows: seen.append(len(windows)) or codes(windows))
+    return seen
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
+    found = []
+    for size in (4096, 5):
+        monkeypatch.setattr("transpl.methods.transpl.CHUNK", size)
+        if adapted:
+            method.adapt(TARGET, mode="markov")
+            method.add_target(TARGET)
+        found.append((method.state.target_counts, *method.pseudo_label(TARGET)))
+    for whole, pieces in zip(*found, strict=True):
+        assert whole == pieces if whole is None else np.array_equal(whole, pieces) or whole == pieces
+
+
+def test_adapting_without_training_costs_one_pass_of_the_encoder_and_counts_nothing_else(method, passes, monkeypatch):
+    monkeypatch.setattr(method, "labeller", lambda *_: pytest.fail("no label is needed"))
+    method.adapt(TARGET, mode="markov")
+    assert passes == [3, 3, 3, 3, 3, 1]
+
+
+def test_windows_that_are_themselves_the_target_are_encoded_once(method, passes):
+    method.pseudo_label(TARGET)
+    assert sum(passes) == 16
+
+
+def test_fine_tuning_encodes_the_target_once(method, passes):
+    method.adapt(TARGET)
+    assert sum(passes) == 16
+
+
+def test_channels_that_all_shifted_away_are_said_once(method, passes):
+    method.settings = replace(SETTINGS, sigma=1e-3)
+    method.adapt(TARGET, mode="markov")
+    with pytest.warns(UserWarning, match="every channel has shifted away") as said:
+        method.predict_proba(TARGET)
+    assert len(said) == 1
+
+
+def test_a_memory_mapped_target_is_adapted_to_like_an_array(method, tmp_path):
+    np.save(tmp_path / "X.npy", TARGET.values.astype(np.float64))
+    mapped = as_windows(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    for mode in ("markov", "finetune"):
+        found = []
+        for target in (TARGET, mapped):
+            method.adapt(target, mode=mode)
+            found.append(method.predict_proba(target))
+        assert np.array_equal(*found)
 
 
 def test_unfitted_method_says_so():

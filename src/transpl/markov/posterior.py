@@ -14,7 +14,7 @@ from transpl.markov.counts import TransitionCounts, check_codes, transition_inde
 LENGTHS = ("transitions", "codes")
 CONFIDENCE = ("max", "kl")
 NEGLIGIBLE_WEIGHT = 1e-6
-_LOOKUPS_AT_ONCE = 1 << 22
+_LOOKUPS_AT_ONCE = 1 << 19
 
 
 def log_likelihoods(
@@ -95,7 +95,7 @@ def label_probabilities(
     If no channel has a weight above 1e-6 (all have shifted away), all count alike, with a warning.
     """
     posteriors = channel_posteriors(log_likelihoods, prior, prior_temperature)
-    w = _check_weights(weights, posteriors.shape[1])
+    w = voting_weights(weights, posteriors.shape[1])
     y = np.einsum("d,ndk->nk", w / w.sum(), posteriors)
     return y / y.sum(axis=-1, keepdims=True)
 
@@ -108,6 +108,23 @@ def confidence(probabilities: ArrayLike, rule: str = "max") -> NDArray[np.float6
         return y.max(axis=-1)
     K = y.shape[-1]
     return logsumexp(y, axis=-1) - y.mean(axis=-1) - np.log(K)
+
+
+def voting_weights(weights: ArrayLike, D: int) -> NDArray[np.float64]:
+    """Return `weights` as D numbers of which some count: all ones, with a warning, if every channel shifted away."""
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (D,) or not np.isfinite(w).all() or (w < 0).any():
+        raise wrong(
+            "weights", expected=f"{D} non-negative numbers", got=np.array2string(w), advice="Use channel_weights."
+        )
+    if w.max() > NEGLIGIBLE_WEIGHT:
+        return w
+    warnings.warn(
+        f"every channel has shifted away (largest weight {w.max():.1e}): all channels count alike. "
+        "A larger sigma keeps them apart.",
+        stacklevel=3,
+    )
+    return np.ones(D)
 
 
 def check_prior(prior: ArrayLike, K: int) -> NDArray[np.float64]:
@@ -143,22 +160,8 @@ def _sum_over_transitions(
         index, exists = transition_index(s[rows], n_codes)
         index += (np.arange(D) * n_codes**2)[:, None]
         terms = table[index]  # (rows, channels, N-1, K)
-        terms[~exists] = 0.0
-        sums[rows], transitions[rows] = terms.sum(axis=2), exists.sum(axis=2)
+        if exists is not None:
+            terms[~exists] = 0.0
+        sums[rows] = terms.sum(axis=2)
+        transitions[rows] = index.shape[2] if exists is None else exists.sum(axis=2)
     return sums, transitions
-
-
-def _check_weights(weights: ArrayLike, D: int) -> NDArray[np.float64]:
-    w = np.asarray(weights, dtype=np.float64)
-    if w.shape != (D,) or not np.isfinite(w).all() or (w < 0).any():
-        raise wrong(
-            "weights", expected=f"{D} non-negative numbers", got=np.array2string(w), advice="Use channel_weights."
-        )
-    if w.max() > NEGLIGIBLE_WEIGHT:
-        return w
-    warnings.warn(
-        f"every channel has shifted away (largest weight {w.max():.1e}): all channels count alike. "
-        "A larger sigma keeps them apart.",
-        stacklevel=3,
-    )
-    return np.ones(D)

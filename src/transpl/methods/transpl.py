@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of, positive, share, whole_number
-from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior
+from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior, voting_weights
 from transpl.methods.base import Labelled, PseudoLabels
 from transpl.network import CodebookUsage, Network, NetworkSettings, codebook_usage
 from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
@@ -25,6 +25,9 @@ from transpl.training.rows import Rows, label_tensor, window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
+CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
+
+Codes = NDArray[np.integer]  # (n, D, N)
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ class TransPLMethod:
         self._source, self._validation = source, validation
 
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None, mode: str = "finetune") -> None:
-        """Count the target's transitions, label it, and (mode "finetune") train on the labels."""
+        """Count the target's transitions and, in mode "finetune", label it and train on the labels."""
         one_of("mode", mode, MODES)
         state = self.state
         if mode == "finetune" and self._source is None:
@@ -171,19 +174,19 @@ class TransPLMethod:
                 "Pass X_source and y_source, or use mode='markov'."
             )
         start = time.perf_counter()
-        codes = self.codes(target)
+        codes = self.codes(target) if mode == "finetune" else None
         next_state = replace(
             state,
-            target_counts=markov.TransitionCounts.from_codes(codes, self.settings.n_coarse),
+            target_counts=self.count(target) if codes is None else self.count_codes(codes),
             prior=None if prior is None else check_prior(prior, self.n_classes),
             mode="markov",
             adapted_network=None,
             history={"source": state.history["source"]},
             seconds={name: state.seconds[name] for name in ("source", "count_source")},
         )
-        labels = self._label(codes, next_state)
+        labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
         next_state.seconds["label"] = time.perf_counter() - start
-        if mode == "finetune":
+        if labels is not None:
             self._finetune(target, labels, next_state)
         # Only a finished adaptation takes the place of the last one.
         self.state = next_state
@@ -191,7 +194,7 @@ class TransPLMethod:
     def add_target(self, target: Windows) -> None:
         """Add the target's transitions to the counts; no gradient step."""
         state = self.state
-        more = markov.TransitionCounts.from_codes(self.codes(target), self.settings.n_coarse)
+        more = self.count(target)
         state.target_counts = more if state.target_counts is None else state.target_counts + more
         if state.mode == "source":
             state.mode = "markov"
@@ -199,7 +202,10 @@ class TransPLMethod:
     def pseudo_label(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows by their transitions; before any adaptation they are themselves the target sample."""
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
-        return self._label(self.codes(target), state)
+        if state.target_counts is not None:
+            return self._label(self._encoded(target), len(target), state)
+        codes = self.codes(target)
+        return self._label(_code_chunks(codes), len(codes), replace(state, target_counts=self.count_codes(codes)))
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -211,11 +217,36 @@ class TransPLMethod:
         with self._on_device(network):
             return class_probabilities(network, windows)
 
-    def codes(self, windows: Windows) -> NDArray[np.int16]:
+    def codes(self, windows: Windows) -> Codes:
         """Coarse codes (n, D, N) by the source network."""
         network = self.state.source_network
         with self._on_device(network):
             return coarse_codes(network, windows)
+
+    def count(self, windows: Windows) -> markov.TransitionCounts:
+        """Transition counts (D, n_c, n_c) of windows: one pass of the encoder, one chunk in memory."""
+        nothing = markov.TransitionCounts.empty(windows.n_channels, self.settings.n_coarse)
+        return sum((self.count_codes(codes) for _, codes in self._encoded(windows)), start=nothing)
+
+    def count_codes(self, codes: Codes) -> markov.TransitionCounts:
+        """Transition counts (D, n_c, n_c) of codes."""
+        return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
+
+    def labeller(
+        self, target_counts: markov.TransitionCounts, prior: NDArray | None
+    ) -> Callable[[Codes], PseudoLabels]:
+        """Labels from codes, for a target of these counts and class proportions; channels are weighed only once."""
+        settings, class_counts = self.settings, self.state.class_counts
+        weights = voting_weights(self.channel_weights(target_counts), target_counts.n_channels)
+
+        def label(codes: Codes) -> PseudoLabels:
+            likelihoods = markov.log_likelihoods(
+                codes, class_counts, settings.smoothing, settings.epsilon, settings.length
+            )
+            y = markov.label_probabilities(likelihoods, weights, prior, settings.prior_temperature)
+            return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
+
+        return label
 
     @property
     def n_classes(self) -> int:
@@ -242,17 +273,19 @@ class TransPLMethod:
             return np.ones(target_counts.n_channels)
         return markov.channel_weights(self.channel_distances(target_counts), self.settings.sigma)
 
-    def _label(self, codes: NDArray[np.int16], state: TransPLState) -> PseudoLabels:
-        settings, target = self.settings, state.target_counts
-        if target is None:
-            target = markov.TransitionCounts.from_codes(codes, settings.n_coarse)
-        likelihoods = markov.log_likelihoods(
-            codes, state.class_counts, settings.smoothing, settings.epsilon, settings.length
-        )
-        y = markov.label_probabilities(
-            likelihoods, self.channel_weights(target), state.prior, settings.prior_temperature
-        )
-        return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
+    def _encoded(self, windows: Windows) -> Iterator[tuple[slice, Codes]]:
+        """Codes of one chunk of windows after the other, each with its rows."""
+        return ((rows, self.codes(part)) for rows, part in windows.chunks(CHUNK))
+
+    def _label(self, chunks: Iterable[tuple[slice, Codes]], n: int, state: TransPLState) -> PseudoLabels:
+        """Labels of n windows from chunks of their codes; beside the result one chunk is in memory."""
+        assert state.target_counts is not None
+        label = self.labeller(state.target_counts, state.prior)
+        whole = PseudoLabels(np.empty(n, np.int64), np.empty(n), np.empty((n, self.n_classes)))
+        for rows, codes in chunks:
+            for values, found in zip(whole, label(codes), strict=True):
+                values[rows] = found
+        return whole
 
     def _finetune(self, target: Windows, labels: PseudoLabels, state: TransPLState) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
@@ -260,7 +293,7 @@ class TransPLMethod:
         assert self._validation is not None
         settings = self.settings
         start = time.perf_counter()
-        rows = window_rows(target)
+        rows = window_rows(target.in_memory())
         rows["y"] = label_tensor(labels.labels)
         rows["confidence"] = torch.from_numpy(labels.confidence.astype(np.float32))
         state.adapted_network, state.history["adapt"] = adapt_network(
@@ -289,10 +322,14 @@ class TransPLMethod:
 
 
 def _labelled_rows(labelled: Labelled) -> Rows:
-    return {**window_rows(labelled.windows), "y": label_tensor(labelled.y)}
+    return {**window_rows(labelled.windows.in_memory()), "y": label_tensor(labelled.y)}
 
 
-def _usage(network: Network, windows: Windows, coarse: NDArray[np.int16]) -> dict[str, CodebookUsage]:
+def _code_chunks(codes: Codes) -> Iterator[tuple[slice, Codes]]:
+    return ((slice(first, first + CHUNK), codes[first : first + CHUNK]) for first in range(0, len(codes), CHUNK))
+
+
+def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, CodebookUsage]:
     usage = {"coarse": codebook_usage(coarse, network.settings.n_coarse)}
     if network.settings.n_fine:
         usage["fine"] = codebook_usage(fine_codes(network, windows), network.settings.n_fine)

@@ -1,4 +1,7 @@
-"""Whole sets through a network in batches, without gradients: windows in, numpy out."""
+"""Whole sets through a network in batches, without gradients: windows in, numpy out.
+
+Beside the result only one batch is in memory, so windows may be memory-mapped and of any number.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +9,58 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 from transpl.network.network import Network
 from transpl.windows import Windows
 
-BATCH = 256
+BATCH = 32  # larger batches leave the processor's cache and are slower
 
 
-def coarse_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.int16]:
-    """Coarse codes (n, D, N); -1 where a shorter window has no patch."""
-    return _in_batches(network, windows, lambda x, lengths: network.codes(x, lengths).to(torch.int16), batch)
+def coarse_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
+    """Coarse codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
+    return _in_batches(network, windows, network.codes, batch, code_type(network.settings.n_coarse))
 
 
-def fine_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.int16]:
-    """Fine codes (n, D, N); -1 where a shorter window has no patch."""
-    return _in_batches(network, windows, lambda x, lengths: network.fine_codes(x, lengths).to(torch.int16), batch)
+def fine_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
+    """Fine codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
+    return _in_batches(network, windows, network.fine_codes, batch, code_type(network.settings.n_fine))
 
 
 def class_probabilities(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
     """softmax of the head's logits in float64, (n, K)."""
-    return _in_batches(
-        network, windows, lambda x, lengths: network.classify(x, lengths).cpu().double().softmax(dim=-1), batch
-    )
+
+    def probabilities(x: Tensor, lengths: Tensor | None) -> Tensor:
+        return network.classify(x, lengths).cpu().double().softmax(dim=-1)
+
+    return _in_batches(network, windows, probabilities, batch, np.float64)
+
+
+def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
+    """The smallest integer type that holds -1 and 0..n_codes-1."""
+    return np.min_scalar_type(-max(1, n_codes))
 
 
 @torch.no_grad()
 def _in_batches(
-    network: Network, windows: Windows, function: Callable[[Tensor, Tensor | None], Tensor], batch: int
+    network: Network,
+    windows: Windows,
+    function: Callable[[Tensor, Tensor | None], Tensor],
+    batch: int,
+    dtype: DTypeLike,
 ) -> NDArray:
     device = next(network.parameters()).device
-    was_training = network.training
+    was_training, ragged = network.training, windows.ragged
     network.eval()
-    results = []
-    for first in range(0, len(windows), batch):
-        part = windows[first : first + batch]
-        lengths = torch.from_numpy(part.lengths).to(device) if windows.ragged else None
-        results.append(function(torch.from_numpy(part.values).to(device), lengths).cpu().numpy())
+    result: NDArray | None = None
+    for rows, part in windows.chunks(batch):
+        x = torch.from_numpy(part.in_memory().values).to(device)
+        lengths = torch.from_numpy(part.lengths).to(device) if ragged else None
+        found = function(x, lengths).cpu().numpy()
+        if result is None:
+            result = np.empty((len(windows), *found.shape[1:]), dtype)
+        result[rows] = found
     network.train(was_training)
-    return np.concatenate(results)
+    assert result is not None, "windows are never empty"
+    return result

@@ -1,0 +1,56 @@
+"""Batches through a network: any number of windows, wherever they are stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from transpl.network import Network, NetworkSettings
+from transpl.network.inference import class_probabilities, coarse_codes, code_type, fine_codes
+from transpl.windows import as_windows
+
+SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
+X = np.random.default_rng(0).normal(size=(70, 2, 16)).astype(np.float32)
+FUNCTIONS = [coarse_codes, fine_codes, class_probabilities]
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return Network(SMALL).eval()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", ">f4"])
+def test_a_memory_map_gives_what_the_array_gives(network, tmp_path, function, dtype):
+    np.save(tmp_path / "X.npy", X.astype(dtype))
+    mapped = as_windows(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert np.array_equal(function(network, mapped), function(network, as_windows(X.astype(dtype))))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_slice_and_a_choice_of_rows_give_their_rows(network, function):
+    windows = as_windows(X)
+    whole = function(network, windows, batch=1)
+    assert np.array_equal(function(network, windows[::2], batch=1), whole[::2])
+    assert np.array_equal(function(network, windows[[5, 3]], batch=1), whole[[5, 3]])
+
+
+def test_codes_take_one_byte_and_probabilities_are_float64(network):
+    windows = as_windows(X)
+    assert coarse_codes(network, windows).dtype == np.int8
+    assert fine_codes(network, windows).dtype == np.int8
+    assert class_probabilities(network, windows).dtype == np.float64
+
+
+@pytest.mark.parametrize(("n_codes", "dtype"), [(2, "int8"), (128, "int8"), (129, "int16"), (40_000, "int32")])
+def test_the_type_of_codes_holds_the_last_code_and_minus_one(n_codes, dtype):
+    assert code_type(n_codes) == np.dtype(dtype)
+    assert np.iinfo(code_type(n_codes)).max >= n_codes - 1
+
+
+def test_shorter_windows_keep_minus_one(network):
+    windows = as_windows([np.ones((2, 16)), np.ones((2, 8))])
+    assert (coarse_codes(network, windows)[1, :, 2:] == -1).all()
+    assert (coarse_codes(network, windows)[0] >= 0).all()
