@@ -213,10 +213,30 @@ def test_report_of_an_empty_folder(monkeypatch, capsys, tmp_path):
     assert "incomplete or of another version" in capsys.readouterr().err
 
 
+def test_label_streams_a_file_of_windows(monkeypatch, capsys, files):
+    rng = np.random.default_rng(0)
+    np.savez(files / "a.npz", X=rng.normal(size=(20, 2, 32)), y=np.arange(20) % 2)
+    words = ["--source", files / "a.npz", "--target", files / "a.npz", "--out", files / "out", "--mode", "markov"]
+    assert transpl(monkeypatch, "adapt", *words, *FAST) == 0
+    np.save(files / "many.npy", rng.normal(size=(100, 2, 32)))
+    capsys.readouterr()
+    for more in ([], ["--adapt", "--chunk", "32", "--threads", "1"]):
+        folder = files / f"labels{len(more)}"
+        assert transpl(monkeypatch, "label", files / "out", files / "many.npy", "--out", folder, *more) == 0
+        said = capsys.readouterr().out.splitlines()
+        counts = [int(line.split()[1]) for line in said[:2]]
+        assert counts == np.bincount(np.load(folder / "labels.npy"), minlength=2).tolist()
+        assert said[2].startswith(f"wrote {folder / 'labels.npy'}")
+    assert transpl(monkeypatch, "label", files / "out", files / "none.npy", "--out", files / "new") == 2
+    assert "none.npy: no such file" in capsys.readouterr().err
+    assert transpl(monkeypatch, "label", files / "out", files / "many.npy", "--out", folder) == 2
+    assert "error: out: expected a folder of this model and these windows" in capsys.readouterr().err
+
+
 def test_version_and_help(monkeypatch, capsys):
     assert transpl(monkeypatch, "--version") == 0
     assert capsys.readouterr().out.strip() == f"transpl {__version__}"
-    for command in ("demo", "adapt", "predict", "report"):
+    for command in ("demo", "adapt", "predict", "label", "report"):
         assert transpl(monkeypatch, command, "--help") == 0
         assert f"transpl {command}" in capsys.readouterr().out
 

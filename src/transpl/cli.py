@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Adapt a time-series classifier to a new user, device or patient without new labels, and see what shifted.",
 )
+app.add_typer(datasets_app, name="datasets")
 
 Columns = Annotated[
     str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
@@ -173,6 +175,28 @@ def predict(
         with replacing(out) as part:
             table.to_csv(part, index=False)
         _say(f"wrote {out}")
+
+
+@app.command(epilog="Example: `transpl label results windows.npy --adapt --out labels`")
+def label(
+    model: Annotated[Path, typer.Argument(help="Folder written by adapt or demo, or by TransPL.save.")],
+    windows: Annotated[Path, typer.Argument(help="Windows (n, channels, time) as numpy.save wrote them; any n.")],
+    out: Annotated[Path, typer.Option(help="Folder for labels.npy, probabilities.npy and classes.json.")],
+    adapt: Annotated[bool, typer.Option("--adapt", help="Count the windows as a new target domain first.")] = False,
+    chunk: Annotated[int, typer.Option(min=1, help="Windows in memory at once.")] = 4096,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
+    from transpl import jobs
+    from transpl.streaming import label_windows
+
+    fitted, _ = jobs.load_model(model)
+    fitted.set_params(n_threads=threads, device=device)
+    found = label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)
+    for name, count in zip(found.classes, found.windows_per_class(), strict=True):
+        typer.echo(f"{name:<30} {count:12,} windows   {count / len(found.labels):6.1%}")
+    typer.echo(f"wrote {found.folder / 'labels.npy'}, probabilities.npy and classes.json")
 
 
 @app.command(epilog="Example: `transpl report results`")

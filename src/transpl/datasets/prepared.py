@@ -1,12 +1,15 @@
 """Prepared data sets: one npz per data set, read without executing anything in it and written in one go.
 
 Keys: `X` (n, channels, time), `y`, `domain`, `split` (0 train, 1 test), `class_names`, `channel_names`.
-Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`. Other keys are left alone.
+Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`. Other keys are left alone;
+`group` (which recording or patient a window is from) is the usual one.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,20 @@ from transpl.errors import InputError, NotReadable, unreadable, wrong
 from transpl.files import read_npz, replacing
 
 KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 def data_home() -> Path:
     """Return the folder of prepared data: $TRANSPL_DATA, or the platform's cache folder."""
     return Path(os.environ.get("TRANSPL_DATA") or platformdirs.user_cache_dir("transpl")).expanduser()
+
+
+def prepared_path(name: str, home: Path | None = None) -> Path:
+    """Return where the prepared data set `name` is or will be; a name that could leave the folder is refused."""
+    if not _NAME.fullmatch(name):
+        expected = "letters, digits, _, - and . (not first)"
+        raise wrong("name", expected=expected, got=repr(name), advice="Choose a plain name, not a path.")
+    return (data_home() if home is None else home) / f"{name}.npz"
 
 
 def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Dataset:
@@ -44,19 +56,36 @@ def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Data
         raise NotReadable(f"{path}: {error}") from None
 
 
-def save_prepared(dataset: Dataset, path: str | os.PathLike[str]) -> None:
-    """Write `dataset` in the prepared layout, atomically."""
+def save_prepared(
+    dataset: Dataset, path: str | os.PathLike[str], extras: Mapping[str, NDArray[Any]] | None = None
+) -> None:
+    """Write `dataset` in the prepared layout, atomically; `extras` are further arrays, one entry per window."""
+    arrays: dict[str, Any] = {"X": dataset.X, **prepared_arrays(dataset)}
+    further: dict[str, Any] = dict(extras or {})
+    _check_extras(further, set(arrays), len(dataset))
     with replacing(path) as part, open(part, "wb") as stream:
-        np.savez_compressed(
-            stream,
-            X=dataset.X,
-            y=dataset.y,
-            domain=dataset.domain_ids,
-            split=dataset.split,
-            class_names=np.array(dataset.class_names),
-            channel_names=np.array(dataset.channel_names),
-            pairs=np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
-        )
+        np.savez_compressed(stream, **arrays, **further)
+
+
+def prepared_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    """Return everything but the windows under the keys of the prepared layout."""
+    return {
+        "y": dataset.y,
+        "domain": dataset.domain_ids,
+        "split": dataset.split,
+        "class_names": np.array(dataset.class_names),
+        "channel_names": np.array(dataset.channel_names),
+        "pairs": np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
+    }
+
+
+def _check_extras(extras: Mapping[str, NDArray[Any]], taken: set[str], n: int) -> None:
+    for key, array in extras.items():
+        if key in taken:
+            raise wrong("extras", expected=f"other keys than {', '.join(sorted(taken))}", got=key, advice="Rename it.")
+        if array.dtype.hasobject or array.ndim == 0 or len(array) != n:
+            got = f"{array.dtype} of shape {array.shape}"
+            raise wrong(f"extras[{key!r}]", expected=f"numbers or text, {n} entries", got=got, advice="Give one each.")
 
 
 def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,12 @@ from transpl.errors import InputError, unreadable, wrong
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
+_LOOKED_AT_ONCE = 200_000  # rows
 _ADVICE = "Check the columns of your file."
+_MISSING = (  # what pandas takes for a missing number
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 
 
 def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = ()) -> pd.DataFrame:
@@ -31,21 +37,33 @@ def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = ()) -> pd.
     if suffix is None:
         expected = f"a file ending in {', '.join(CSV + PARQUET)}"
         raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
-    try:
+    with _explained(path, suffix):
         frame = _read_parquet(path) if suffix in PARQUET else _read_csv(path, text)
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise unreadable(path, problem="no such file", advice="Check the path.") from None
-    except pd.errors.EmptyDataError:
-        raise unreadable(
-            path, problem="the file is empty", advice="Write a header and one row per time step."
-        ) from None
-    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError, pd.errors.ParserWarning) as error:
-        problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
-        raise unreadable(path, problem=problem, advice="Check that it opens elsewhere, or write it anew.") from None
     frame.columns = frame.columns.map(str)
     return frame
+
+
+def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
+    """Read the first rows of a csv, to see which columns it has and of what kind."""
+    with _explained(path, ".csv"):
+        head: pd.DataFrame = _csv(path, low_memory=False, nrows=rows)
+    head.columns = head.columns.map(str)
+    return head
+
+
+def read_csv_chunks(path: Path, rows: int, kinds: Mapping[str, type]) -> Iterator[pd.DataFrame]:
+    """Read a csv `rows` rows at a time; the index goes on counting.
+
+    `kinds` gives the type of each column that matters, so that it does not depend on what a chunk holds. A cell
+    that is no such number is an error that says where it is.
+    """
+    # Other columns are read too: with `usecols` pandas would accept rows with too many fields.
+    missing = {column: [] if kind is str else list(_MISSING) for column, kind in kinds.items()}
+    options: dict[str, Any] = {"dtype": dict(kinds), "keep_default_na": False, "na_values": missing}
+    with _explained(path, ".csv"), _csv(path, chunksize=rows, **options) as reader:
+        while (chunk := _next_chunk(reader, path, kinds)) is not None:
+            chunk.columns = chunk.columns.map(str)
+            yield chunk
 
 
 def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
@@ -81,17 +99,30 @@ def number_columns(frame: pd.DataFrame, columns: Sequence[str], path: Path) -> N
 
 def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.float64]:
     """Return a time column as numbers from its earliest entry: its own unit if numeric, seconds if dates."""
+    times = time_column(frame, column, path)
+    return seconds_since(times, times.min())
+
+
+def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
+    """Return a time column as numbers, durations or dates; a row without time is an error that says where it is."""
     series = frame[column]
     if not pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_timedelta64_dtype(series):
         series = _dates(series)
     if series.isna().any():
         missing = series.isna()
+        words = missing & pd.to_numeric(frame[column], errors="coerce").isna()
+        missing = words if words.any() else missing  # in a column of numbers a word is what is wrong
         got = f"{frame[column][missing].iloc[0]!r} in row {frame.index[missing][0]}"
         advice = "Fill or remove such rows, or leave time_col out."
         raise wrong(
             f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice
         )
-    since = series - series.min()  # before the conversion: nanosecond clocks do not fit float64
+    return series
+
+
+def seconds_since(times: pd.Series[Any], origin: Any) -> NDArray[np.float64]:
+    """Return times as numbers from `origin` on; the difference comes first: nanosecond clocks do not fit float64."""
+    since: Any = times - origin
     numbers = since.dt.total_seconds() if pd.api.types.is_timedelta64_dtype(since) else since
     return np.asarray(numbers, dtype=np.float64)
 
@@ -110,7 +141,7 @@ def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
-    frame = _csv(path, low_memory=False)
+    frame: pd.DataFrame = _csv(path, low_memory=False)
     present = [column for column in dict.fromkeys(text) if column in frame.columns]
     if present:
         words = _csv(path, usecols=present, dtype=str, keep_default_na=False)
@@ -120,14 +151,68 @@ def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
-def _csv(path: Path, **options: Any) -> pd.DataFrame:
+def _next_chunk(reader: Any, path: Path, kinds: Mapping[str, type]) -> pd.DataFrame | None:
+    try:
+        with _strict():
+            return next(reader, None)
+    except (pd.errors.ParserError, UnicodeError):
+        raise
+    except (ValueError, OverflowError) as error:
+        _refuse_words(path, kinds)
+        raise ValueError(str(error)) from None
+
+
+def _refuse_words(path: Path, kinds: Mapping[str, type]) -> None:
+    """Raise for the first cell that is not a number of its column's kind."""
+    columns = [column for column, kind in kinds.items() if kind is not str]
+    with _csv(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_LOOKED_AT_ONCE) as reader:
+        for chunk in reader:
+            for column in columns:
+                _refuse_words_in(chunk[column], kinds[column], path)
+
+
+def _refuse_words_in(cells: pd.Series[Any], kind: type, path: Path) -> None:
+    numbers = pd.to_numeric(cells, errors="coerce")
+    if kind is int:
+        expected, bad = "whole numbers as in its first rows", numbers.isna() | (numbers % 1 != 0)
+    else:
+        expected, bad = "numbers", numbers.isna() & ~cells.str.strip().isin(_MISSING)
+    if bad.any():
+        got = f"{cells[bad].iloc[0]!r} in row {cells.index[bad][0]}"
+        raise wrong(f"{cells.name!r} of {path.name}", expected=expected, got=got, advice="Clean it or leave it out.")
+
+
+@contextmanager
+def _explained(path: Path, suffix: str) -> Iterator[None]:
+    """Turn whatever reading a table raises into one line that names the file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+    except pd.errors.EmptyDataError:
+        raise unreadable(
+            path, problem="the file is empty", advice="Write a header and one row per time step."
+        ) from None
+    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError, pd.errors.ParserWarning) as error:
+        problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
+        raise unreadable(path, problem=problem, advice="Check that it opens elsewhere, or write it anew.") from None
+
+
+@contextmanager
+def _strict() -> Iterator[None]:
     with warnings.catch_warnings():
         # pandas only warns when rows have more fields than the header, and drops what is over.
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(
+        yield
+
+
+def _csv(path: Path, **options: Any) -> Any:
+    with _strict():
+        return pd.read_csv(
             path, index_col=False, encoding="utf-8-sig", skipinitialspace=True, compression="infer", **options
         )
-    return frame
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

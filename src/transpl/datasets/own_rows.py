@@ -1,0 +1,218 @@
+"""Users' tables as a stream of rows: a csv a chunk at a time, a parquet file whole, words as numbers.
+
+What a column is (a number, a clock, words) is settled by the first rows of a file, so nothing depends on the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl.datasets.tables import (
+    CSV,
+    PARQUET,
+    as_text,
+    has_suffix,
+    number_columns,
+    read_csv_chunks,
+    read_csv_head,
+    read_table,
+    require_columns,
+    seconds_since,
+    time_column,
+)
+from transpl.errors import unreadable, wrong
+
+Ints = NDArray[np.int64]
+_HEAD = 10_000  # rows that settle what a column is
+_LARGEST = 1e15  # as transpl.windows: larger ones are fill values, usually
+
+
+class Layout(NamedTuple):
+    """Which column is what; None for one that there is not. `channels` None: every numeric column left."""
+
+    label_col: str
+    domain_col: str | None
+    group_col: str | None
+    time_col: str | None
+    channels: tuple[str, ...] | None
+
+    @property
+    def words(self) -> list[str]:
+        """The columns that hold words."""
+        return [column for column in (self.label_col, self.domain_col, self.group_col) if column is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Rows of a file, in its order."""
+
+    number: Ints  # row of the file, from 0 after the header
+    values: NDArray[np.float64]  # (rows, channels), NaN where missing
+    time: NDArray[np.float64] | None  # from the file's first row on
+    label: Ints  # index into the labels' words, -1 for none
+    domain: Ints | None
+    group: Ints | None
+
+    def at(self, rows: Any) -> Steps:
+        """Choose rows."""
+        columns = (self.number, self.values, self.time, self.label, self.domain, self.group)
+        return Steps(*(None if column is None else column[rows] for column in columns))  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+class Words:
+    """Every word once, in order of appearance."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+        self._index: dict[str, int] = {}
+
+    def __getitem__(self, i: int) -> str:
+        return self.known[i]
+
+    def add(self, word: str) -> int:
+        """Return the index of a word."""
+        if word not in self._index:
+            self._index[word] = len(self.known)
+            self.known.append(word)
+        return self._index[word]
+
+    def codes(self, column: pd.Series[Any]) -> Ints:
+        """Return a column as indices; an empty cell and "nan" are -1."""
+        codes, cells = pd.factorize(column)
+        texts = cells if all(isinstance(cell, str) for cell in cells) else as_text(cells)
+        words = [text.strip() for text in texts]
+        indices = [-1 if word.lower() in ("", "nan") else self.add(word) for word in words]
+        return np.array([*indices, -1], np.int64)[codes]
+
+
+class Vocabulary(NamedTuple):
+    """The words of all files."""
+
+    label: Words
+    domain: Words
+    group: Words
+
+
+def find_tables(folder: Path) -> list[Path]:
+    """Return the tables in a folder and below it, sorted; a single table stands for itself."""
+    if folder.is_file() and has_suffix(folder, CSV + PARQUET):
+        return [folder]
+    if not folder.is_dir():
+        advice = f"Give a folder with files that end in {', '.join(CSV + PARQUET)}."
+        raise unreadable(folder, problem="not a folder and not a table", advice=advice)
+    found = [path for path in folder.rglob("*") if path.is_file() and has_suffix(path, CSV + PARQUET)]
+    visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    if not visible:
+        problem = f"no file that ends in {', '.join(CSV + PARQUET)} in it"
+        raise unreadable(folder, problem=problem, advice="Put your recordings there.")
+    return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
+
+
+def settle_channels(path: Path, layout: Layout) -> Layout:
+    """Return the layout with its channels named: those wanted, or the numeric columns of this file that are left."""
+    head = _head(path)
+    _require(head, path, layout)
+    roles = [layout.label_col, layout.domain_col, layout.group_col, layout.time_col]
+    if layout.channels is None:
+        free = [column for column in head.columns if column not in roles and not column.startswith("Unnamed:")]
+        channels = tuple(head[free].select_dtypes(include="number", exclude="timedelta").columns)
+        if not channels:
+            present = ", ".join(map(repr, head.columns))
+            raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
+        return layout._replace(channels=channels)
+    channels = layout.channels
+    if not channels or len(set(channels)) < len(channels) or set(channels) & set(roles):
+        expected = "one or more columns, each once and none of them the domain, group, label or time"
+        raise wrong("channels", expected=expected, got=list(channels), advice="Name only signals.")
+    return layout
+
+
+def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: int) -> Iterator[Steps]:
+    """Yield the rows of a table; `layout` has its channels named."""
+    channels = layout.channels or ()
+    origin: Any = None
+    for frame in _frames(path, layout, chunk_rows):
+        values = number_columns(frame, channels, path)
+        _refuse_huge(values, channels, frame, path)
+        time = None
+        if layout.time_col is not None:
+            times = time_column(frame, layout.time_col, path)
+            origin = times.iloc[0] if origin is None else origin
+            time = seconds_since(times, origin)
+        yield Steps(
+            number=frame.index.to_numpy(np.int64),
+            values=values,
+            time=time,
+            label=vocabulary.label.codes(frame[layout.label_col]),
+            domain=_filled(frame, layout.domain_col, vocabulary.domain, path),
+            group=_filled(frame, layout.group_col, vocabulary.group, path),
+        )
+
+
+def _head(path: Path) -> pd.DataFrame:
+    return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD)
+
+
+def _frames(path: Path, layout: Layout, chunk_rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the table in pieces that are not empty, all columns of the layout in them."""
+    head = _head(path)
+    _require(head, path, layout)
+    if head.empty:
+        raise unreadable(path, problem="no rows", advice="Write one row per time step, or remove the file.")
+    if has_suffix(path, PARQUET):
+        yield head
+    else:
+        yield from read_csv_chunks(path, chunk_rows, _kinds(head, layout))
+
+
+def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
+    roles = layout._asdict()
+    for column in roles.pop("channels") or ():
+        require_columns(frame, path, channels=column)
+    require_columns(frame, path, **roles)
+
+
+def _kinds(head: pd.DataFrame, layout: Layout) -> dict[str, type]:
+    """Return the type to read each column as."""
+    kinds: dict[str, type] = dict.fromkeys(layout.words, str)
+    kinds |= dict.fromkeys(layout.channels or (), float)
+    if layout.time_col is not None:
+        clock = head[layout.time_col]
+        kinds[layout.time_col] = {"i": int, "u": int, "f": float}.get(clock.dtype.kind, str)
+    return kinds
+
+
+def _filled(frame: pd.DataFrame, column: str | None, words: Words, path: Path) -> Ints | None:
+    if column is None:
+        return None
+    codes = words.codes(frame[column])
+    empty = np.flatnonzero(codes < 0)
+    if len(empty):
+        got = f"an empty one in row {frame.index[empty[0]]}"
+        raise wrong(
+            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove it."
+        )
+    return codes
+
+
+def _refuse_huge(values: NDArray[np.float64], channels: Sequence[str], frame: pd.DataFrame, path: Path) -> None:
+    with np.errstate(invalid="ignore"):
+        bad = np.argwhere(np.abs(values) > _LARGEST)
+    if len(bad):
+        row, c = bad[0]
+        raise wrong(
+            f"channel {channels[c]!r} of {path.name}",
+            expected=f"finite numbers of at most {_LARGEST:g}",
+            got=f"{values[row, c]} in row {frame.index[row]}",
+            advice="Empty the cell if it is a fill value, or rescale.",
+        )

@@ -1,0 +1,101 @@
+"""Which of a user's windows train and which test, so that no sample is on both sides.
+
+by_group  whole recordings: in each domain, of the recordings whose most frequent class is the same, `test_share` are
+          test (at least one of two or more; a single one trains)
+by_time   the last `test_share` of each class of each recording are test; windows that reach over the border are left
+          out
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.datasets.base import TEST, TRAIN
+from transpl.errors import one_of, share, wrong
+
+SPLITS = ("by_group", "by_time")
+DROPPED = -1
+Ints = NDArray[np.int64]
+
+
+class Placed(NamedTuple):
+    """Where each window is from, in the order of its recording: all (n,)."""
+
+    y: Ints
+    domain: Ints
+    recording: Ints
+    first: Ints  # row of the file that holds the first sample
+    last: Ints
+
+
+def check_split(split: str, test_share: float) -> None:
+    """Raise unless the rule is known and the share sensible."""
+    one_of("split", split, SPLITS)
+    share("test_share", test_share)
+
+
+def split_windows(placed: Placed, split: str, test_share: float, seed: int) -> NDArray[np.int8]:
+    """Return TRAIN, TEST or DROPPED for each window."""
+    parts = np.full(len(placed.y), TRAIN, np.int8)
+    if split == "by_group":
+        rng = np.random.default_rng(seed)
+        for domain in np.unique(placed.domain):
+            parts[np.isin(placed.recording, _test_recordings(placed, domain, test_share, rng))] = TEST
+    else:
+        for rows in _together(placed.recording, placed.y):
+            parts[rows] = _later_ones(placed, rows, test_share)
+    return parts
+
+
+def check_parts(placed: Placed, parts: NDArray[np.int8], domain_names: dict[int, str], split: str) -> None:
+    """Raise unless every domain has windows on both sides."""
+    for domain, name in domain_names.items():
+        for part, word in ((TRAIN, "train"), (TEST, "test")):
+            if not ((placed.domain == domain) & (parts == part)).any():
+                raise wrong(
+                    "split",
+                    expected=f"a train and a test window in every domain by {split!r}",
+                    got=f"no {word} window in domain {name!r}",
+                    advice=_ADVICE[split],
+                )
+
+
+_ADVICE = {
+    "by_group": "Name more recordings (group_col, or more files), or choose split by_time.",
+    "by_time": "Choose a shorter window or step, or longer recordings, or split by_group.",
+}
+
+
+def _test_recordings(placed: Placed, domain: int, test_share: float, rng: np.random.Generator) -> Ints:
+    rows = np.flatnonzero(placed.domain == domain)
+    recordings, place = np.unique(placed.recording[rows], return_inverse=True)
+    counts = np.zeros((len(recordings), placed.y.max() + 1), np.int64)
+    np.add.at(counts, (place, placed.y[rows]), 1)
+    main = counts.argmax(axis=1)
+    chosen = []
+    for k in np.unique(main):
+        same = recordings[main == k]
+        n = min(max(1, round(test_share * len(same))), len(same) - 1)
+        chosen.append(rng.permutation(same)[:n])
+    return np.concatenate(chosen)
+
+
+def _together(recording: Ints, y: Ints) -> list[Ints]:
+    """Return the windows of each (recording, class), in order."""
+    order = np.lexsort((y, recording))
+    edges = np.flatnonzero((np.diff(recording[order]) != 0) | (np.diff(y[order]) != 0)) + 1
+    return np.split(order, edges)
+
+
+def _later_ones(placed: Placed, rows: Ints, test_share: float) -> NDArray[np.int8]:
+    """Split the windows of one class of one recording at a moment; with none before it, all of them train."""
+    n_test = max(1, round(test_share * len(rows)))
+    border = placed.first[rows[-n_test]]
+    later = placed.first[rows] >= border
+    earlier = placed.last[rows] < border
+    if not earlier.any():
+        return np.full(len(rows), TRAIN, np.int8)
+    return np.where(later, TEST, np.where(earlier, TRAIN, DROPPED)).astype(np.int8)

@@ -1,0 +1,197 @@
+"""A public data set from its raw files to the data folder: fetch, unpack, build, check, write npz and card."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from transpl.datasets import BUILT_IN, RECIPES
+from transpl.datasets.base import Dataset
+from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
+from transpl.datasets.normalise import RULES, normalised
+from transpl.datasets.origins import archive_origin, folder_origin, is_published
+from transpl.datasets.prepared import prepared_path, save_prepared
+from transpl.datasets.recipe import Built, Recipe, Say
+from transpl.errors import InputError, one_of, unreadable, wrong
+
+STORED_RULES = tuple(rule for rule in RULES if rule != "source_stats")  # which domain is the source is not known yet
+
+
+def recipe_for(name: str) -> Recipe:
+    """Return the recipe of a public data set."""
+    if name not in RECIPES:
+        known = ", ".join(repr(known) for known in RECIPES)
+        advice = "For your own recordings use: transpl datasets make"
+        raise wrong("name", expected=f"one of {known}", got=repr(name), advice=advice)
+    recipe: Recipe = importlib.import_module(f"transpl.datasets.{name}").RECIPE
+    return recipe
+
+
+def prepare(
+    name: str,
+    *,
+    source: Path | None = None,
+    home: Path | None = None,
+    offline: bool = False,
+    options: Mapping[str, Any] | None = None,
+    normalise: str = "none",
+    force: bool = False,
+    say: Say = lambda _: None,
+) -> Path:
+    """Prepare the public data set `name` and return its npz; what is there already is not made again.
+
+    source : the archive, or a folder with the unpacked files; default: download it once into `home`/raw
+    options : what the recipe takes (see `Recipe.options`)
+    """
+    recipe = recipe_for(name)
+    one_of("normalise", normalise, STORED_RULES)
+    chosen = _checked_options(recipe, options or {})
+    npz = prepared_path(name, home)
+    origin = None if source is None else _origin_of(source, recipe)
+    wanted = {"rule": recipe.rule, "options": chosen, "normalise": normalise, "origin": origin}
+    if not force and _is_done(npz, recipe, wanted, say):
+        say(f"{name}: already prepared, {npz}")
+        return npz
+    with scratch_folder(npz.parent) as scratch:
+        raw, origin = (source, origin) if source is not None else _fetched(recipe, npz.parent, offline, say)
+        built = _built(recipe, raw, scratch, chosen, say)
+        notes = [*built.notes, *_deviations(recipe, built.dataset, say)]
+        store(
+            npz,
+            built._replace(dataset=normalised(built.dataset, normalise), notes=tuple(notes)),
+            provenance_of(recipe, origin or [], chosen, normalise, notes),
+            say,
+        )
+    return npz
+
+
+def store(npz: Path, built: Built, provenance: Provenance, say: Say) -> None:
+    """Write npz and card."""
+    with scratch_folder(npz.parent) as scratch:
+        save_prepared(built.dataset, scratch / npz.name, built.extras)
+        publish(scratch / npz.name, npz, provenance)
+    say(f"{npz.stem}: wrote {npz} and {card_path(npz).name}")
+
+
+def provenance_of(
+    recipe: Recipe, origin: list[dict[str, Any]], options: dict[str, Any], normalise: str, notes: list[str]
+) -> Provenance:
+    """What the card of a public data set says beside its counts."""
+    return Provenance(
+        made_by="prepare",
+        title=recipe.title,
+        rule=recipe.rule,
+        origin=origin,
+        options=options,
+        notes=notes,
+        normalise=normalise,
+        homepage=recipe.homepage,
+        licence=recipe.licence,
+        citation=recipe.citation,
+    )
+
+
+def refuse_to_replace(npz: Path, force: bool) -> None:
+    """Raise if `npz` or the built-in name is taken and the user has not said that it may go."""
+    if npz.stem in BUILT_IN:
+        raise wrong("name", expected="a name that is not built in", got=repr(npz.stem), advice="Choose another name.")
+    if npz.exists() and not force:
+        raise unreadable(npz, problem="exists already", advice="Choose another name, or add --force to replace it.")
+
+
+@contextmanager
+def scratch_folder(home: Path) -> Iterator[Path]:
+    """A hidden folder on the same disk that is gone afterwards."""
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".preparing-", dir=home) as folder:
+        yield Path(folder)
+
+
+def _checked_options(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(options) - set(recipe.options))
+    if unknown:
+        known = ", ".join(recipe.options) or "none"
+        expected = f"an option of {recipe.name} ({known})"
+        raise wrong("options", expected=expected, got=", ".join(unknown), advice="See transpl datasets list.")
+    return dict(options)
+
+
+def _origin_of(source: Path, recipe: Recipe) -> list[dict[str, Any]]:
+    if source.is_dir():
+        return [folder_origin(source)]
+    if source.is_file():
+        return [archive_origin(source, recipe.files)]
+    raise unreadable(source, problem="no such file or folder", advice=f"Expected: {recipe.layout}")
+
+
+def _is_done(npz: Path, recipe: Recipe, wanted: Mapping[str, Any], say: Say) -> bool:
+    """Say whether `npz` is what would be made; a file that is not ours to replace is refused."""
+    if not npz.exists():
+        return False
+    if not card_path(npz).is_file():
+        raise unreadable(npz, problem="has no card, so it was not made here", advice="Add --force to replace it.")
+    try:
+        card = read_card(npz)
+        check_card(npz, card)
+    except InputError as error:
+        say(f"{npz.stem}: preparing it again. {error}")
+        return False
+    if card["made_by"] != "prepare":
+        problem = f"was made by transpl datasets {card['made_by']}"
+        raise unreadable(npz, problem=problem, advice="Add --force to replace it.")
+    differs = _differences(card, recipe, wanted)
+    if differs:
+        say(f"{npz.stem}: preparing it again, because of another {', '.join(differs)}")
+    return not differs
+
+
+def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, Any]) -> list[str]:
+    from transpl import __version__
+
+    differs = [key for key in ("rule", "options", "normalise") if card[key] != _as_json(wanted[key])]
+    if card["transpl_version"] != __version__:
+        differs.append("version of transpl")
+    if wanted["origin"] is None:
+        same = is_published(card["origin"], recipe.files)
+    else:
+        same = [file.get("sha256") for file in card["origin"]] == [file["sha256"] for file in wanted["origin"]]
+    return differs if same else [*differs, "source"]
+
+
+def _as_json(value: Any) -> Any:
+    """Return the value as it comes back from a card: tuples are lists there."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _fetched(recipe: Recipe, home: Path, offline: bool, say: Say) -> tuple[Path, list[dict[str, Any]]]:
+    """Return the downloaded archive, or the folder of several, and what they are."""
+    from transpl.datasets.fetch import fetch
+
+    folder = home / "raw" / recipe.name
+    paths = [fetch(file, folder, offline=offline, progress=True, say=say) for file in recipe.files]
+    return (paths[0] if len(paths) == 1 else folder), [archive_origin(path, recipe.files) for path in paths]
+
+
+def _built(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
+    from transpl.datasets.unpack import unpacked
+
+    say(f"{recipe.name}: unpacking {raw}")
+    folder = unpacked(raw, scratch)
+    say(f"{recipe.name}: building windows")
+    built = recipe.build(folder, say, **options)
+    for note in built.notes:
+        say(f"{recipe.name}: {note}")
+    say(f"{recipe.name}: {len(built.dataset):,} windows of {len(built.dataset.domains)} domains")
+    return built
+
+
+def _deviations(recipe: Recipe, dataset: Dataset, say: Say) -> list[str]:
+    deviations = [f"Differs from what is published: {sentence}" for sentence in recipe.check(dataset)]
+    for sentence in deviations:
+        say(f"{recipe.name}: {sentence}")
+    return deviations

@@ -1,0 +1,123 @@
+"""Scaling: whose statistics are used, and that nobody else's are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transpl import datasets
+from transpl.datasets.base import TEST, TRAIN, Dataset
+from transpl.datasets.cards import Provenance, write_card
+from transpl.datasets.normalise import RULES, normalised, statistics
+from transpl.datasets.prepared import save_prepared
+from transpl.datasets.synthetic import make_shifted
+from transpl.errors import InputError
+
+
+def made() -> Dataset:
+    return make_shifted(n_train=12, n_test=8, length=16, n_domains=3)
+
+
+def part(dataset: Dataset, domain: int, split: int) -> np.ndarray:
+    return dataset.X[(dataset.domain_ids == domain) & (dataset.split == split)]
+
+
+def assert_standard(X: np.ndarray) -> None:
+    np.testing.assert_allclose(X.mean(axis=(0, 2), dtype=float), 0, atol=1e-5)
+    np.testing.assert_allclose(X.std(axis=(0, 2), dtype=float), 1, atol=1e-5)
+
+
+def changed(dataset: Dataset, rows: np.ndarray) -> Dataset:
+    X = dataset.X.copy()
+    X[rows] = 5 + 3 * X[rows]
+    return Dataset(
+        "changed", X, dataset.y, dataset.domain_ids, dataset.split, dataset.class_names, dataset.channel_names
+    )
+
+
+def test_none_is_the_same_object() -> None:
+    dataset = made()
+    assert normalised(dataset) is dataset
+
+
+def test_per_domain_train_uses_only_the_domains_own_train_part() -> None:
+    dataset = made()
+    scaled = normalised(dataset, "per_domain_train")
+    for domain in dataset.domains:
+        assert_standard(part(scaled, domain, TRAIN))
+    other = normalised(changed(dataset, (dataset.split == TEST) | (dataset.domain_ids == 2)), "per_domain_train")
+    for domain in (0, 1):
+        np.testing.assert_array_equal(part(other, domain, TRAIN), part(scaled, domain, TRAIN))
+
+
+def test_per_split_standardises_each_part_by_itself() -> None:
+    scaled = normalised(made(), "per_split")
+    for domain in scaled.domains:
+        for split in (TRAIN, TEST):
+            assert_standard(part(scaled, domain, split))
+
+
+def test_source_stats_use_only_the_sources_train_part_and_keep_the_shift() -> None:
+    dataset = made()
+    scaled = normalised(dataset, "source_stats", source=1)
+    assert_standard(part(scaled, 1, TRAIN))
+    found = statistics(dataset, 1)
+    np.testing.assert_allclose(scaled.X * found.std[:, None] + found.mean[:, None], dataset.X, atol=1e-4)
+    everything_else = (dataset.split == TEST) | (dataset.domain_ids != 1)
+    other = normalised(changed(dataset, everything_else), "source_stats", source=1)
+    np.testing.assert_array_equal(part(other, 1, TRAIN), part(scaled, 1, TRAIN))
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "none"])
+@pytest.mark.parametrize("value", [0.0, 0.1, 12345.678])
+def test_a_constant_channel_becomes_zero(rule: str, value: float) -> None:
+    dataset = made()
+    dataset.X[:, 1] = value
+    scaled = normalised(dataset, rule, source=0)
+    np.testing.assert_allclose(scaled.X[:, 1], 0, atol=1e-3)
+    assert np.isfinite(scaled.X).all()
+
+
+def test_the_rest_is_untouched_and_the_original_too() -> None:
+    dataset = made()
+    before = dataset.X.copy()
+    scaled = normalised(dataset, "per_domain_train")
+    np.testing.assert_array_equal(dataset.X, before)
+    np.testing.assert_array_equal(scaled.y, dataset.y)
+    assert (scaled.name, scaled.pairs, scaled.X.dtype) == (dataset.name, dataset.pairs, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "message"),
+    [
+        ("zscore", None, "normalise: expected one of 'none'"),
+        ("source_stats", None, "source: expected the domain"),
+        ("source_stats", 9, "source: expected one of 0, 1, 2, got 9"),
+    ],
+)
+def test_misuse(rule: str, source: int | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        normalised(made(), rule, source)
+
+
+def test_a_domain_without_train_windows() -> None:
+    dataset = made()
+    dataset.split[dataset.domain_ids == 2] = TEST
+    with pytest.raises(InputError, match="none in domain 2"):
+        normalised(dataset, "per_domain_train")
+    assert_standard(part(normalised(dataset, "per_split"), 2, TEST))
+
+
+def test_load_scales_and_refuses_to_scale_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSPL_DATA", str(tmp_path))
+    assert_standard(part(datasets.load("synthetic", normalise="per_split"), 0, TEST))
+    assert_standard(part(datasets.load("synthetic", normalise="source_stats", source=2), 2, TRAIN))
+    npz = tmp_path / "mine.npz"
+    save_prepared(normalised(made(), "per_split"), npz)
+    assert len(datasets.load("mine", normalise="per_domain_train")) == 60  # no card: nothing is known
+    write_card(npz, Provenance("prepare", "Mine", "rule", [], {}, normalise="per_split"))
+    assert len(datasets.load("mine")) == 60
+    with pytest.raises(InputError, match=r"normalise: expected 'none', because .* was prepared with 'per_split'"):
+        datasets.load("mine", normalise="per_domain_train")

@@ -1,0 +1,466 @@
+"""A folder of one's own recordings: what becomes a window, that chunks do not matter, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from transpl.datasets import own_cutting
+from transpl.datasets.base import TEST, TRAIN
+from transpl.datasets.cards import check_card, read_card
+from transpl.datasets.own import prepare_own
+from transpl.datasets.own_runs import Resampler, Run, Sizes
+from transpl.datasets.own_split import DROPPED, Placed, split_windows
+from transpl.datasets.prepared import load_prepared
+from transpl.datasets.recordings import read_recordings
+from transpl.errors import InputError
+from transpl.files import read_npz
+
+
+def table(n: int = 100, first: float = 0.0, **columns: Any) -> pd.DataFrame:
+    """Two channels that say which row they are."""
+    row = first + np.arange(n, dtype=float)
+    return pd.DataFrame({"ax": row, "ay": -row, "label": "sit", **columns})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "raw").mkdir()
+    return tmp_path / "raw"
+
+
+def make(folder: Path, **options: Any) -> Path:
+    usual: dict[str, Any] = {"label_col": "label", "window": 10, "split": "by_time", "home": folder.parent / "home"}
+    return prepare_own(folder, "mine", **{**usual, **options})
+
+
+def refused(folder: Path, message: str, **options: Any) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        make(folder, **options)
+    assert "\n" not in str(caught.value)
+    home = folder.parent / "home"
+    assert not home.exists() or not list(home.iterdir())
+
+
+def test_files_are_domains(folder: Path) -> None:
+    lines: list[str] = []
+    table(label=["sit"] * 50 + ["walk"] * 50).to_csv(folder / "b10.csv", index=False)
+    table(first=1000).to_csv(folder / "b9.csv.gz", index=False)
+    table(first=2000).to_parquet(folder / "a.parquet")
+    (folder / "notes.txt").write_text("not a table")
+    (folder / ".hidden.csv").write_text("not mine")
+    npz = make(folder, say=lines.append)
+    dataset = load_prepared(npz)
+    card = read_card(npz)
+    check_card(npz, card)
+    assert card["domain_names"] == {"0": "a", "1": "b9", "2": "b10"}  # numbers in names count by size
+    assert dataset.class_names == ("sit", "walk")
+    assert dataset.channel_names == ("ax", "ay")
+    assert len(dataset.pairs) == 6
+    np.testing.assert_array_equal(dataset.X[:, 0], -dataset.X[:, 1])
+    np.testing.assert_array_equal(np.diff(dataset.X[:, 0], axis=1), 1)
+    assert set(dataset.X[dataset.domain_ids == 0, 0, 0] // 1000) == {2}
+    extras = read_npz(npz, ["start", "group", "group_names"])
+    np.testing.assert_array_equal(extras["start"], dataset.X[:, 0, 0] % 1000)
+    assert extras["group_names"].tolist() == ["a.parquet", "b10.csv", "b9.csv.gz"]
+    assert [file["name"] for file in card["origin"]] == ["a.parquet", "b10.csv", "b9.csv.gz"]
+    assert any("b10.csv: 100 rows" in line for line in lines)
+    assert all(f"mine: {note}" in lines for note in card["notes"])
+
+
+def test_folders_and_columns_as_domains(folder: Path) -> None:
+    for user in ("anna", "bob"):
+        (folder / user).mkdir()
+        for day in (1, 2):
+            table(day=day).to_csv(folder / user / f"{day}.csv", index=False)
+    table(day=3).to_csv(folder / "loose.csv", index=False)
+    names = read_card(make(folder, domain_from="folder", split="by_time"))["domain_names"]
+    assert set(names.values()) == {"anna", "bob", "raw"}
+    (folder / "loose.csv").unlink()
+    numbered = read_card(make(folder, domain_col="day", force=True))
+    assert list(numbered["counts"]) == ["1", "2"]
+    assert numbered["channels"] == ["ax", "ay"]
+    by_file = read_card(make(folder, force=True))["domain_names"]
+    assert set(by_file.values()) == {"anna/1", "anna/2", "bob/1", "bob/2"}
+
+
+def test_a_single_file_will_do(folder: Path) -> None:
+    table(user=np.repeat(["a", "b"], 50)).to_csv(folder / "all.csv", index=False)
+    npz = prepare_own(
+        folder / "all.csv", "one", label_col="label", domain_col="user", window=10, split="by_time", home=folder
+    )
+    assert read_card(npz)["windows"] == len(load_prepared(npz))
+
+
+def noted(note: str) -> int:
+    return int(note.rstrip(".").rsplit(": ", 1)[1].replace(",", ""))
+
+
+def test_every_row_is_accounted_for(folder: Path) -> None:
+    """Tails, gaps, missing values, missing and changing labels, each counted under its name."""
+    frame = table(200, t=np.arange(200.0))
+    frame.loc[100:, "t"] += 7  # run 0-99 ends in a gap
+    frame.loc[104, "ay"] = np.nan  # 100-103 end before a missing value
+    frame.loc[127:129, "label"] = None  # 105-126 end before rows without label
+    frame.loc[155:, "label"] = "walk"  # 130-154 end before another label, 155-199 at the end
+    frame.to_csv(folder / "a.csv", index=False)
+    notes = read_card(make(folder, time_col="t", step=10))["notes"]
+    assert notes == [
+        "Rows read: 200.",
+        "Rows with a missing value: 1.",
+        "Rows without label: 3.",
+        "Rows left over before a gap in time or a missing value: 4.",
+        "Rows left over before a change of label, because no window mixes labels: 7.",
+        "Rows left over at the end of a recording: 5.",
+    ]
+    spaced = read_card(make(folder, time_col="t", step=15, force=True))["notes"]
+    assert "Rows between windows, because the step is longer than the window: 45." in spaced
+    numbers = [noted(note) for note in spaced if note.startswith("Rows")]
+    assert numbers[0] - sum(numbers[1:]) == 10 * (7 + 1 + 2 + 3)
+
+
+def test_rows_that_go_back_in_time_are_said(folder: Path) -> None:
+    table(t=np.concatenate([np.arange(50.0), np.arange(20.0, 70.0)])).to_csv(folder / "a.csv", index=False)
+    assert any("Rows with an earlier time" in note for note in read_card(make(folder, time_col="t"))["notes"])
+    table(t=np.arange(100.0)[::-1]).to_csv(folder / "a.csv", index=False)
+    npz = folder.parent / "home" / "mine.npz"
+    before = npz.read_bytes()
+    with pytest.raises(InputError, match="Sort each recording by time"):
+        make(folder, time_col="t", force=True)
+    assert npz.read_bytes() == before
+    check_card(npz, read_card(npz))
+
+
+def test_recordings_may_take_turns_if_there_is_a_clock(folder: Path) -> None:
+    frame = pd.DataFrame({"t": np.repeat(np.arange(100), 2), "user": ["a", "b"] * 100, "label": "sit"})
+    frame["v"] = frame["t"] + np.where(frame["user"] == "a", 0, 1000)
+    frame.to_csv(folder / "a.csv", index=False)
+    dataset = load_prepared(make(folder, time_col="t", domain_col="user", chunk_rows=7))
+    np.testing.assert_array_equal(np.diff(dataset.X[:, 0], axis=1), 1)
+    assert set(dataset.domain_ids) == {0, 1}
+    refused_elsewhere = folder.parent / "again"
+    refused_elsewhere.mkdir()
+    frame.to_csv(refused_elsewhere / "a.csv", index=False)
+    with pytest.raises(InputError, match="10 samples on end"):
+        make(refused_elsewhere, domain_col="user", channels=["v"], home=folder / "none")
+
+
+def test_a_recording_that_rests_for_long_is_cut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = table(90, t=[*range(30), *range(500, 530), *range(30, 60)], user=np.repeat(["a", "b", "a"], 30))
+    frame.to_csv(folder / "a.csv", index=False)
+    starts = read_npz(make(folder, time_col="t", domain_col="user", step=1), ["start"])["start"]
+    assert {25, 28} & set(starts.tolist())  # 30 rows of others in between: joined
+    monkeypatch.setattr(own_cutting, "REACH", 20)
+    for chunk_rows in (1, 8, 1000):
+        npz = make(folder, time_col="t", domain_col="user", step=1, chunk_rows=chunk_rows, force=True)
+        starts = read_npz(npz, ["start"])["start"]
+        assert not {25, 28} & set(starts.tolist())
+
+
+@pytest.mark.parametrize("kind", ["seconds", "dates", "nanoseconds"])
+def test_clocks(folder: Path, kind: str) -> None:
+    seconds = np.arange(100) * 0.02 + np.where(np.arange(100) >= 60, 5.0, 0.0)
+    time: Any = {
+        "seconds": seconds,
+        "dates": [str(pd.Timestamp("2024-05-01 12:00") + pd.Timedelta(seconds=s)) for s in seconds],
+        "nanoseconds": 1_700_000_000_000_000_000 + (seconds * 15_000).astype(np.int64),
+    }[kind]
+    table(t=time).to_csv(folder / "a.csv", index=False)
+    npz = make(folder, time_col="t", step=1, split="by_time", chunk_rows=13)
+    starts = set(read_npz(npz, ["start"])["start"].tolist())
+    assert starts <= {*range(51), *range(60, 91)}
+    assert 50 in starts
+
+
+def test_resampling_is_linear_and_only_when_asked(folder: Path) -> None:
+    t = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.03, 400))
+    pd.DataFrame({"t": t, "v": 3 * t, "label": "sit"}).to_csv(folder / "a.csv", index=False)
+    npz = make(folder, time_col="t", rate=25.0, gap=0.1, channels="v")
+    X = load_prepared(npz).X
+    np.testing.assert_allclose(np.diff(X[:, 0], axis=1), 3 / 25, atol=1e-4)
+    assert "Samples (at 25 per unit of time)" in " ".join(read_card(npz)["notes"])
+    raw = load_prepared(make(folder, time_col="t", gap=0.1, channels="v", force=True)).X
+    assert np.diff(raw[:, 0], axis=1).std() > 1e-3
+    refused_rate = folder.parent / "other"
+    refused_rate.mkdir()
+    table().to_csv(refused_rate / "a.csv", index=False)
+    with pytest.raises(InputError, match="time_col: expected a column, because rate is given"):
+        make(refused_rate, rate=10.0)
+
+
+def test_an_exact_grid_keeps_its_last_sample() -> None:
+    for rate in (3.0, 7.0, 50.0, 100.0):
+        time = np.arange(1000) / rate + 0.1
+        resampler = Resampler(rate)
+        samples, _ = resampler.feed(time[:, None], np.arange(1000), time)
+        last, _ = resampler.finish()
+        np.testing.assert_allclose(np.concatenate([samples, last])[:, 0], time, rtol=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_run_does_not_care_how_it_is_pieced(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 60))
+    rate = data.draw(st.sampled_from([None, 0.7, 1.0, 2.3]))
+    sizes = Sizes(data.draw(st.integers(1, 9)), data.draw(st.integers(1, 12)), rate)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    time, values = np.cumsum(rng.uniform(0.5, 1.5, n)), rng.normal(size=(n, 2))
+    cuts = sorted({0, n, *data.draw(st.lists(st.integers(0, n), max_size=6))})
+
+    def windows(edges: list[int]) -> tuple[np.ndarray, np.ndarray, Run]:
+        run, rows = Run(sizes, 2), np.arange(n)
+        parts = [run.feed(values[b:e], rows[b:e], time[b:e]) for b, e in pairwise(edges)]
+        parts.append(run.finish())
+        return np.concatenate([part.X for part in parts]), np.concatenate([part.first for part in parts]), run
+
+    whole, starts, run = windows([0, n])
+    pieced, pieced_starts, pieced_run = windows(cuts)
+    np.testing.assert_array_equal(whole, pieced)
+    np.testing.assert_array_equal(starts, pieced_starts)
+    assert (run.left_over, run.between) == (pieced_run.left_over, pieced_run.between)
+    if rate is None:
+        expected = np.arange(0, n - sizes.window + 1, sizes.step) if n >= sizes.window else []
+        np.testing.assert_array_equal(starts, expected)
+
+
+CELLS = st.sampled_from(["1", "2.5", "-3e2", "", "nan", " 7", "x", "inf", "1e40", "1,1", '"', "é"])
+HOLES = {"v": ["", "nan"], "w": [""]}
+GOOD = st.sampled_from(["1", "2.5", "-3", "0", "4e1", "7", " 8", "9.25", "-0.5", "6", "nan", ""])
+
+
+@st.composite
+def csv_texts(draw: st.DrawFn) -> str:
+    """Tables that are mostly sound: some with holes, some with words, some ragged, some not text at all."""
+    wild = draw(st.integers(0, 4)) == 0
+    n, stay, turn = draw(st.integers(0 if wild else 15, 30)), draw(st.integers(4, 20)), draw(st.integers(3, 20))
+    holes = draw(st.sets(st.integers(0, 39), max_size=6))
+    jumps = draw(st.dictionaries(st.integers(0, 39), st.sampled_from([5, 0, -3]), max_size=4))
+    labels = draw(st.lists(st.sampled_from(["sit", "walk", "sit", ""]), min_size=15, max_size=15))
+    t, lines = 0, ["t,user,label,v,w"]
+    for row in range(n):
+        t += jumps.get(row, 1)
+        user = draw(st.sampled_from(["a", "a", "b"])) if wild else "ab"[row // stay % 2]
+        v = draw(CELLS if wild and row in holes else GOOD) if row in holes else f"{row / 4}"
+        lines.append(f"{t},{user},{labels[row // turn]},{v},{row}")
+    text = draw(st.sampled_from(["\n", "\r\n"])).join(lines)
+    return text + draw(st.sampled_from(["", "\n", "\n\n", "\n1,2", "\n1,2,3,4,5,6,7", "\x00"])) if wild else text
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    text=csv_texts(),
+    chunk_rows=st.sampled_from([1, 4, 5, 7, 10, 15]),
+    window=st.integers(1, 4),
+    step=st.integers(1, 5),
+    clock=st.booleans(),
+    look=st.integers(1, 8),
+    rate=st.sampled_from([None, None, 0.5, 2.0]),
+)
+def test_any_csv_gives_a_clear_error_or_the_right_windows(
+    text: str, chunk_rows: int, window: int, step: int, clock: bool, look: int, rate: float | None
+) -> None:
+    """Never a half-written npz; the same bytes for any chunk; the same windows as reading the file whole."""
+    options: dict[str, Any] = {"time_col": "t", "gap": 2.0} if clock else {}
+    if clock and look < 4:
+        del options["gap"]
+    rate = rate if clock else None
+    with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(own_cutting, "LOOK", look)
+        home, path = Path(place) / "home", Path(place) / "raw.csv"
+        path.write_text(text, encoding="utf-8", newline="")
+        kinds = {"label_col": "label", "domain_col": "user", "channels": ["v", "w"]}
+        sizes = {"window": window, "step": step, "rate": rate, "home": home, **options}
+        outcomes = [attempt(path, f"c{n}", chunk_rows=n, **kinds, **sizes) for n in (chunk_rows, 10_000)]
+        assert outcomes[0] == outcomes[1]
+        found = sorted(file.name for file in home.iterdir()) if home.exists() else []
+        event("refused" if outcomes[0] is None else "made")
+        if outcomes[0] is None:
+            assert not found
+            return
+        assert found == sorted(f"c{n}.{kind}" for n in (chunk_rows, 10_000) for kind in ("json", "npz"))
+        npz = home / "c10000.npz"
+        check_card(npz, read_card(npz))
+        assert read_card(npz)["notes"] == read_card(home / f"c{chunk_rows}.npz")["notes"]
+        dataset = load_prepared(npz)
+        assert np.isfinite(dataset.X).all()
+        if rate is None:
+            assert_as_defined(pd.read_csv(path, keep_default_na=False, na_values=HOLES), npz, window)
+        if rate is None and not clock:
+            whole = read_recordings(path, window=window, step=step, **kinds)
+            assert whole.start is not None
+            assert whole.y is not None
+            wanted = set(whole.start[whole.y != ""].tolist())
+            assert set(read_npz(npz, ["start"])["start"].tolist()) <= wanted
+            across = [noted(note) for note in read_card(npz)["notes"] if note.startswith("Windows across")]
+            assert len(dataset) + sum(across) == len(wanted)
+
+
+def attempt(path: Path, name: str, **options: Any) -> bytes | None:
+    """The npz that is made, or None if the file is refused in one line."""
+    try:
+        return prepare_own(path, name, split="by_time", **options).read_bytes()
+    except InputError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert ": " in message
+    return None
+
+
+def assert_as_defined(frame: pd.DataFrame, npz: Path, window: int) -> None:
+    """Every window is consecutive rows of one user and one label, without holes, as the file has them."""
+    dataset = load_prepared(npz)
+    starts = read_npz(npz, ["start"])["start"]
+    names = json.loads(npz.with_suffix(".json").read_text())["domain_names"]
+    user, label = frame["user"].to_numpy(), frame["label"].to_numpy()
+    values = frame[["v", "w"]].to_numpy(np.float32)
+    for i, start in enumerate(starts):
+        rows = start + np.flatnonzero(user[start:] == names[str(dataset.domain_ids[i])])[:window]
+        np.testing.assert_array_equal(values[rows].T, dataset.X[i])
+        assert set(label[rows]) == {dataset.class_names[dataset.y[i]]}
+
+
+def placed(recording: Any, y: Any, window: int = 4, step: int = 2) -> Placed:
+    recording, y = np.array(recording), np.array(y)
+    first = np.arange(len(y)) * step
+    return Placed(y, recording // 10, recording, first, first + window - 1)
+
+
+def test_split_by_group_keeps_recordings_whole_and_classes_on_both_sides() -> None:
+    recording = np.repeat(np.arange(20), 5)
+    y = np.repeat(np.arange(20) % 2, 5)
+    parts = split_windows(placed(recording, y), "by_group", 0.3, seed=0)
+    for r in range(20):
+        assert len(set(parts[recording == r])) == 1
+    for domain in (0, 1):
+        for k in (0, 1):
+            rows = (recording // 10 == domain) & (y == k)
+            assert {TRAIN, TEST} == set(parts[rows])
+            assert (parts[rows] == TEST).sum() == 10  # 2 of 5 recordings: 1.5 is rounded to even
+    np.testing.assert_array_equal(parts, split_windows(placed(recording, y), "by_group", 0.3, seed=0))
+    assert (parts != split_windows(placed(recording, y), "by_group", 0.3, seed=1)).any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=40),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.floats(0.05, 0.95),
+)
+def test_split_by_time_shares_no_row(rows: list[tuple[int, int]], window: int, step: int, share: float) -> None:
+    recording, y = np.array(sorted(rows)).T
+    where = placed(recording, y, window, step)
+    parts = split_windows(where, "by_time", share, seed=0)
+    for r in range(3):
+        for k in range(2):
+            here = (recording == r) & (y == k)
+            train, test = here & (parts == TRAIN), here & (parts == TEST)
+            assert train.any() == here.any()
+            if test.any():
+                assert where.last[train].max() < where.first[test].min()
+    assert set(parts) <= {TRAIN, TEST, DROPPED}
+
+
+def test_the_same_recordings_by_group(folder: Path) -> None:
+    for i in range(4):
+        table(label="sit" if i % 2 else "walk", user=i // 2).to_csv(folder / f"{i}.csv", index=False)
+    refused(
+        folder,
+        "split: expected a train and a test window .* got no test window in domain '0'",
+        split="by_group",
+        domain_col="user",
+    )
+    for i in range(4, 8):
+        table(label="sit" if i % 2 else "walk", user=i // 2 % 2).to_csv(folder / f"{i}.csv", index=False)
+    npz = make(folder, split="by_group", domain_col="user")
+    group, split = (read_npz(npz, [key])[key] for key in ("group", "split"))
+    assert all(len(set(split[group == g])) == 1 for g in set(group))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_col": "class"}, r"label_col: expected a column of a.csv \('ax', 'ay', 'label'\), got 'class'"),
+        ({"time_col": "t"}, "time_col: expected a column"),
+        ({"group_col": "g"}, "group_col: expected a column"),
+        ({"domain_col": "g"}, "domain_col: expected a column"),
+        ({"channels": ["az"]}, "channels: expected a column"),
+        ({"channels": []}, "channels: expected one or more"),
+        ({"channels": ["ax", "label"]}, "channels: expected one or more"),
+        ({"window": 101}, "101 samples on end .* got none among 100 rows"),
+        ({"window": 0}, "window: expected"),
+        ({"step": 0}, "step: expected"),
+        ({"rate": -1.0, "time_col": "ax"}, "rate: expected a positive number"),
+        ({"gap": 1.0}, "time_col: expected a column, because gap is given"),
+        ({"split": "random"}, "split: expected one of 'by_group', 'by_time'"),
+        ({"split": "by_group"}, "split: expected a train and a test window"),
+        ({"test_share": 1.5}, "test_share: expected a share"),
+        ({"domain_from": "name"}, "domain_from: expected one of 'file', 'folder'"),
+        ({"domain_col": "label", "domain_from": "file"}, "domain_from: expected nothing beside domain_col"),
+    ],
+)
+def test_misuse(folder: Path, options: dict[str, Any], message: str) -> None:
+    table().to_csv(folder / "a.csv", index=False)
+    refused(folder, message, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "b.csv: the file is empty"),
+        ("ax,ay,label\n", "b.csv: no rows"),
+        ("ax,label\n1,sit\n", "channels: expected a column of b.csv"),
+        ("ax,ay,label\n1,2,sit\n1,x,sit\n", "'ay' of b.csv: expected numbers, got 'x' in row 1"),
+        ("ax,ay,label\n1,2,sit\n1,2,sit,4\n", "b.csv: not readable"),
+        ("ax,ay,label\n1,2,sit\n1,inf,sit\n", "channel 'ay' of b.csv: expected finite .* got inf in row 1"),
+        ("ax,ay,label\n1,1e36,sit\n", "channel 'ay' of b.csv"),
+    ],
+)
+def test_one_bad_file_stops_all_and_is_named(folder: Path, text: str, message: str) -> None:
+    table().to_csv(folder / "a.csv", index=False)
+    (folder / "b.csv").write_text(text)
+    refused(folder, message)
+    refused(folder, message, chunk_rows=1)
+
+
+def test_clocks_that_fail_are_named(folder: Path) -> None:
+    table(t=[*range(99), "soon"]).to_csv(folder / "a.csv", index=False)
+    refused(folder, "time_col 't' of a.csv: .* got 'soon' in row 99", time_col="t")
+    late = table(20_000, t=[*range(19_999), "12.5"])
+    late.to_csv(folder / "a.csv", index=False)
+    refused(folder, "'t' of a.csv: expected whole numbers as in its first rows, got '12.5' in row 19999", time_col="t")
+    table(user=["a"] * 99 + [""]).to_csv(folder / "a.csv", index=False)
+    refused(folder, "'user' of a.csv: expected an entry in every row, got an empty one in row 99", domain_col="user")
+
+
+def test_folders_without_tables(folder: Path) -> None:
+    refused(folder, "no file that ends in .csv")
+    refused(folder / "absent", "not a folder and not a table", home=folder.parent / "home")
+
+
+def test_a_crash_leaves_the_old_data_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table().to_csv(folder / "a.csv", index=False)
+    npz = make(folder)
+    before = npz.read_bytes()
+    refusing = pytest.raises(InputError, match="exists already")
+    with refusing:
+        make(folder)
+
+    def crash(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("transpl.datasets.window_file.np.lib.format.write_array", crash)
+    with pytest.raises(KeyboardInterrupt):
+        make(folder, step=1, force=True)
+    assert npz.read_bytes() == before
+    check_card(npz, read_card(npz))
+    assert sorted(path.name for path in npz.parent.iterdir()) == ["mine.json", "mine.npz"]

@@ -1,0 +1,314 @@
+"""Preparing a public set, with a recipe of our own: what is made, what is not made twice, what a crash leaves."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transpl.datasets import cards, load, prepared
+from transpl.datasets.base import Dataset
+from transpl.datasets.cards import card_path, check_card, read_card
+from transpl.datasets.prepare import prepare, recipe_for, refuse_to_replace
+from transpl.datasets.prepared import load_prepared, save_prepared
+from transpl.datasets.recipe import Built, Recipe, RemoteFile, only_file
+from transpl.datasets.synthetic import make_shifted
+from transpl.errors import InputError, NotReadable
+from transpl.files import read_npz, sha256
+
+
+def build(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
+    """Every domain has one number in the raw file."""
+    numbers = np.loadtxt(only_file(folder, "numbers.txt"))
+    domain = np.repeat(np.arange(len(numbers)), 4)
+    X = gain * numbers[domain][:, None, None] + np.arange(len(domain))[:, None, None] + np.arange(8.0)
+    dataset = Dataset(
+        name="wisdm",
+        X=X,
+        y=np.arange(len(domain)) % 2,
+        domain_ids=domain,
+        split=np.arange(len(domain)) // 2 % 2,
+        class_names=("sit", "walk"),
+        channel_names=("x",),
+        pairs=((0, 1),),
+    )
+    return Built(dataset, {"group": np.arange(len(domain)) // 2}, ("1 line was empty.",))
+
+
+def check(dataset: Dataset) -> list[str]:
+    return [] if len(dataset.domains) == 2 else [f"{len(dataset.domains)} domains instead of 2"]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "raw.zip"
+    with zipfile.ZipFile(path, "w") as stream:
+        stream.writestr("inside/numbers.txt", "10\n20\n")
+    return path
+
+
+@pytest.fixture
+def recipe(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+    """Takes the place of wisdm's."""
+    made = Recipe(
+        name="wisdm",
+        title="Numbers",
+        homepage="https://example.org",
+        licence="CC0",
+        citation="Nobody 2020",
+        files=(RemoteFile("raw.zip", ("https://example.invalid/raw.zip",), sha256(archive)),),
+        layout="numbers.txt",
+        rule="four windows per number",
+        build=build,
+        check=check,
+        options={"gain": "what numbers are multiplied with"},
+    )
+    use(monkeypatch, made)
+    return made
+
+
+def use(monkeypatch: pytest.MonkeyPatch, recipe: Recipe) -> None:
+    module = ModuleType("transpl.datasets.wisdm")
+    module.RECIPE = recipe  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transpl.datasets.wisdm", module)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRANSPL_DATA", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, line: str) -> None:
+        assert "\n" not in line
+        self.lines.append(line)
+
+    def heard(self, words: str) -> bool:
+        return any(words in line for line in self.lines)
+
+
+def stamp(path: Path) -> tuple[int, bytes]:
+    return path.stat().st_mtime_ns, path.read_bytes()
+
+
+def test_from_an_archive(recipe: Recipe, archive: Path, home: Path) -> None:
+    ear = Ear()
+    npz = prepare("wisdm", source=archive, say=ear)
+    assert npz == home / "wisdm.npz"
+    dataset = load("wisdm")
+    np.testing.assert_array_equal(dataset.X[0, 0], 10 + np.arange(8.0))
+    assert dataset.pairs == ((0, 1),)
+    np.testing.assert_array_equal(read_npz(npz, ["group"])["group"], [0, 0, 1, 1, 2, 2, 3, 3])
+    card = read_card(npz)
+    check_card(npz, card)
+    assert card["origin"] == [{"name": "raw.zip", "sha256": sha256(archive), "urls": [*recipe.files[0].urls]}]
+    assert card["notes"] == ["1 line was empty."]
+    assert (card["made_by"], card["rule"], card["licence"]) == ("prepare", recipe.rule, "CC0")
+    for words in ("unpacking", "building", "1 line was empty.", "8 windows of 2 domains", "wrote"):
+        assert ear.heard(words)
+    assert sorted(path.name for path in home.iterdir()) == ["wisdm.json", "wisdm.npz"]
+
+
+def test_from_an_unpacked_folder(recipe: Recipe, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "numbers.txt").write_text("10\n20\n")
+    ear = Ear()
+    npz = prepare("wisdm", source=tmp_path / "raw", say=ear)
+    prepare("wisdm", source=tmp_path / "raw", say=ear)
+    assert ear.heard("already prepared")
+    assert read_card(npz)["origin"][0]["name"] == "raw/"
+    (tmp_path / "raw" / "numbers.txt").write_text("10\n21\n")
+    prepare("wisdm", source=tmp_path / "raw", say=ear)
+    assert ear.heard("because of another source")
+    assert load_prepared(npz).X.max() == 21 + 7 + 7
+
+
+def test_what_is_there_is_not_made_again(recipe: Recipe, archive: Path, home: Path) -> None:
+    npz = prepare("wisdm", source=archive)
+    before = stamp(npz)
+    ear = Ear()
+    assert prepare("wisdm", source=archive, say=ear) == npz
+    assert ear.lines == [f"wisdm: already prepared, {npz}"]
+    assert prepare("wisdm", offline=True) == npz  # the archive was the published one
+    assert stamp(npz) == before
+    prepare("wisdm", source=archive, force=True)
+    assert stamp(npz)[0] != before[0]
+    assert stamp(npz)[1] == before[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"options": {"gain": 2.0}}, "another options"), ({"normalise": "per_split"}, "another normalise")],
+)
+def test_other_choices_make_it_again(
+    recipe: Recipe, archive: Path, home: Path, changes: dict[str, Any], words: str
+) -> None:
+    npz = prepare("wisdm", source=archive)
+    before = npz.read_bytes()
+    ear = Ear()
+    prepare("wisdm", source=archive, say=ear, **changes)
+    assert ear.heard(words)
+    assert npz.read_bytes() != before
+    assert [read_card(npz)[key] for key in changes] == list(changes.values())
+    assert prepare("wisdm", source=archive, say=ear, **changes) == npz
+    assert ear.heard("already prepared")
+
+
+def test_another_version_or_rule_makes_it_again(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare("wisdm", source=archive)
+    use(monkeypatch, replace(recipe, rule="another"))
+    ear = Ear()
+    prepare("wisdm", source=archive, say=ear)
+    monkeypatch.setattr("transpl.__version__", "99")
+    prepare("wisdm", source=archive, say=ear)
+    assert ear.heard("another rule")
+    assert ear.heard("another version of transpl")
+
+
+def test_normalised_when_asked(recipe: Recipe, archive: Path, home: Path) -> None:
+    dataset = load_prepared(prepare("wisdm", source=archive, normalise="per_domain_train"))
+    train = dataset.domain(0).X_train
+    assert abs(train.mean()) < 1e-5
+    with pytest.raises(InputError, match="normalise: expected one of"):
+        prepare("wisdm", source=archive, normalise="source_stats")
+
+
+def test_deviations_from_the_published_counts_are_said_and_kept(recipe: Recipe, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "numbers.txt").write_text("10\n20\n30\n")
+    ear = Ear()
+    npz = prepare("wisdm", source=tmp_path / "raw", say=ear)
+    sentence = "Differs from what is published: 3 domains instead of 2"
+    assert ear.heard(sentence)
+    assert sentence in read_card(npz)["notes"]
+
+
+def test_downloads_lie_beside_the_prepared_files(recipe: Recipe, archive: Path, home: Path) -> None:
+    raw = home / "raw" / "wisdm"
+    raw.mkdir(parents=True)
+    (raw / "raw.zip").write_bytes(archive.read_bytes())
+    npz = prepare("wisdm", offline=True)
+    assert read_card(npz)["origin"][0]["urls"] == [*recipe.files[0].urls]
+    assert (raw / "raw.zip").is_file()
+
+
+def test_offline_without_the_file(recipe: Recipe, home: Path) -> None:
+    with pytest.raises(InputError, match=r"raw\.zip"):
+        prepare("wisdm", offline=True)
+    assert not [path for path in home.rglob("*") if path.suffix in (".npz", ".json")]
+
+
+def test_a_crash_never_leaves_a_card_of_another_file(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npz = prepare("wisdm", source=archive)
+
+    def crash(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = stamp(npz), stamp(card_path(npz))
+    for step in ("numpy.savez_compressed", "transpl.datasets.cards.make_card"):
+        with monkeypatch.context() as patch:
+            patch.setattr(step, crash)
+            with pytest.raises(KeyboardInterrupt):
+                prepare("wisdm", source=archive, options={"gain": 3.0})
+        assert (stamp(npz), stamp(card_path(npz))) == before
+        assert sorted(path.name for path in home.iterdir()) == ["wisdm.json", "wisdm.npz"]
+    with monkeypatch.context() as patch:
+        patch.setattr("transpl.datasets.cards.write_json", crash)
+        with pytest.raises(KeyboardInterrupt):
+            prepare("wisdm", source=archive, options={"gain": 3.0})
+    assert npz.is_file()
+    assert not card_path(npz).exists()
+    assert sorted(path.name for path in home.iterdir()) == ["wisdm.npz"]
+    with pytest.raises(NotReadable, match="has no card"):
+        prepare("wisdm", source=archive)
+    prepare("wisdm", source=archive, force=True)
+    check_card(npz, read_card(npz))
+
+
+def test_a_failing_build_leaves_what_was_there(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npz = prepare("wisdm", source=archive)
+    before = stamp(npz), stamp(card_path(npz))
+    with pytest.raises(TypeError):
+        prepare("wisdm", source=archive, options={"gain": "much"}, force=True)
+    assert (stamp(npz), stamp(card_path(npz))) == before
+    assert sorted(path.name for path in home.iterdir()) == ["wisdm.json", "wisdm.npz"]
+
+
+def test_a_damaged_file_is_made_again(recipe: Recipe, archive: Path, home: Path) -> None:
+    npz = prepare("wisdm", source=archive)
+    whole = npz.read_bytes()
+    npz.write_bytes(whole[:-10])
+    ear = Ear()
+    prepare("wisdm", source=archive, say=ear)
+    assert ear.heard("preparing it again")
+    assert npz.read_bytes() == whole
+
+
+def test_files_of_others_are_not_replaced(recipe: Recipe, archive: Path, home: Path) -> None:
+    save_prepared(make_shifted(n_train=6, n_test=4), home / "wisdm.npz")
+    with pytest.raises(NotReadable, match="has no card"):
+        prepare("wisdm", source=archive)
+    cards.write_card(home / "wisdm.npz", cards.Provenance("make", "Mine", "rule", [], {}))
+    with pytest.raises(NotReadable, match="was made by transpl datasets make"):
+        prepare("wisdm", source=archive)
+    prepare("wisdm", source=archive, force=True)
+    with pytest.raises(NotReadable, match="exists already"):
+        refuse_to_replace(home / "wisdm.npz", force=False)
+    with pytest.raises(InputError, match="not built in"):
+        refuse_to_replace(home / "watch.npz", force=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "mnist"}, "name: expected one of 'ucihar', 'wisdm', 'hhar', 'ptb', got 'mnist'"),
+        ({"options": {"speed": 1}}, r"options: expected an option of wisdm \(gain\), got speed"),
+        ({"source": Path("absent.zip")}, "absent.zip: no such file or folder. Expected: numbers.txt"),
+    ],
+)
+def test_misuse(recipe: Recipe, home: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        prepare(**{"name": "wisdm", **arguments})
+    assert "\n" not in str(caught.value)
+    assert not home.exists()
+
+
+def test_extras_must_fit(tmp_path: Path) -> None:
+    dataset = make_shifted(n_train=6, n_test=4)
+    for extras in ({"y": dataset.y}, {"group": dataset.y[:-1]}, {"group": np.array([None] * len(dataset))}):
+        with pytest.raises(InputError, match="extras"):
+            save_prepared(dataset, tmp_path / "made.npz", extras)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../up", ".hidden", "a/b", "", "x" * 101, "sp ace"])
+def test_a_name_cannot_leave_the_folder(name: str) -> None:
+    with pytest.raises(InputError, match="name: expected"):
+        prepared.prepared_path(name)
+
+
+@pytest.mark.parametrize("name", ["ucihar", "wisdm", "hhar", "ptb"])
+def test_real_recipes_say_what_they_are(name: str) -> None:
+    recipe = recipe_for(name)
+    assert recipe.name == name
+    for words in (recipe.title, recipe.licence, recipe.citation, recipe.layout, recipe.rule):
+        assert words
+        assert "\n" not in words
+    assert recipe.files
+    assert all(file.urls for file in recipe.files)
