@@ -83,7 +83,7 @@ def same(a: Built, b: Built) -> None:
 
 
 def test_a_whole_file() -> None:
-    dataset, extras, notes = built(everyone())
+    dataset, extras, notes, *_ = built(everyone())
     assert dataset.X.shape == (9 * 2 * 6, 3, 128)
     assert dataset.domains == tuple(range(9))
     assert dataset.class_names == CLASSES == tuple(sorted(CLASSES))
@@ -183,7 +183,7 @@ def test_overlap() -> None:
 
 def test_resampling_keeps_straight_lines_straight() -> None:
     walk = stretch("a", "s3_1", "walk", 400, step=10)
-    dataset, _, notes = built(walk, resample_hz=50)
+    dataset, _, notes, *_ = built(walk, resample_hz=50)
     np.testing.assert_allclose(dataset.X[0, 0], np.arange(0, 256, 2), rtol=1e-6)
     assert len(dataset) == 1  # 200 samples are left
     assert notes[-1] == "1 windows, one every 128 samples, interpolated to 50 Hz."

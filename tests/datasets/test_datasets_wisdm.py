@@ -13,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transpl.datasets import load
+from transpl.datasets.cards import read_card
 from transpl.datasets.pairs import PUBLISHED
+from transpl.datasets.prepare import prepare
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.wisdm import (
     ADATIME_TEST_WINDOWS,
@@ -209,10 +212,31 @@ def test_a_zero_timestamp_says_nothing() -> None:
     assert starts_of(usual + stretch(6, "Sitting", 5, start=0, step=0) + stretch(6, "Sitting", 5, start=1)) == [10]
 
 
+def test_standardised_windows_are_not_scaled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRANSPL_DATA", str(tmp_path / "home"))
+    raw = write(tmp_path / "raw", plain(everyone())).parent
+    options = {"standardise": "adatime"}
+    npz = prepare("wisdm", source=raw, options=options)
+    assert read_card(npz)["normalise"] == "adatime"
+    before = npz.read_bytes()
+    for rule in ("per_split", "per_domain_train"):
+        with pytest.raises(InputError, match=r"normalise: expected 'none', because wisdm.npz was .* 'adatime'"):
+            load("wisdm", normalise=rule)
+        with pytest.raises(InputError, match=r"normalise: expected 'none', because the options scale .*\(adatime\)"):
+            prepare("wisdm", source=raw, options=options, normalise=rule)
+    assert npz.read_bytes() == before
+    said: list[str] = []
+    prepare("wisdm", source=raw, options=options, say=said.append)
+    assert said == [f"wisdm: already prepared, {npz}"]
+    assert read_card(prepare("wisdm", source=raw, normalise="per_split"))["normalise"] == "per_split"
+    assert read_card(prepare("wisdm", source=raw))["normalise"] == "none"
+    load("wisdm", normalise="per_split")
+
+
 def test_windows_of_a_whole_file(tmp_path: Path) -> None:
     records = everyone()
     write(tmp_path, plain(records).replace(";\n", ";", 5000))
-    dataset, extras, notes = build(tmp_path, silent)
+    dataset, extras, notes, *_ = build(tmp_path, silent)
     assert dataset.X.shape == (36 * 10, 3, 128)
     assert dataset.domains == tuple(range(36))
     assert dataset.pairs == PUBLISHED["wisdm"]
@@ -232,7 +256,7 @@ def test_windows_of_a_whole_file(tmp_path: Path) -> None:
 def test_repeated_sessions_are_not_joined(tmp_path: Path) -> None:
     session = stretch(1, "Walking", 200)
     write(tmp_path, plain(session + stretch(2, "Walking", 200) + session + stretch(1, "Jogging", 128)))
-    dataset, _, notes = build(tmp_path, silent)
+    dataset, _, notes, *_ = build(tmp_path, silent)
     assert sorted(zip(dataset.domain_ids.tolist(), dataset.y.tolist(), strict=True)) == [(0, 1), (0, 5), (0, 5), (1, 5)]
     np.testing.assert_array_equal(dataset.X[:, 0, 0], 0)
     assert "4 segments; 216 records at their ends fill no window." in notes

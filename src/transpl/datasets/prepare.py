@@ -60,11 +60,12 @@ def prepare(
     with scratch_folder(npz.parent) as scratch:
         raw, origin = (source, origin) if source is not None else _fetched(recipe, npz.parent, offline, say)
         built = _built(recipe, raw, scratch, chosen, say)
+        _refuse_second_scaling(built, normalise)
         notes = [*built.notes, *_deviations(recipe, built.dataset, say)]
         store(
             npz,
             built._replace(dataset=normalised(built.dataset, normalise), notes=tuple(notes)),
-            provenance_of(recipe, origin or [], chosen, normalise, notes),
+            provenance_of(recipe, origin or [], chosen, built.scaled if normalise == "none" else normalise, notes),
             say,
         )
     return npz
@@ -153,7 +154,8 @@ def _is_done(npz: Path, recipe: Recipe, wanted: Mapping[str, Any], say: Say) -> 
 def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, Any]) -> list[str]:
     from transpl import __version__
 
-    differs = [key for key in ("rule", "options", "normalise") if card[key] != _as_json(wanted[key])]
+    found = {**card, "normalise": _asked_for(card["normalise"])}
+    differs = [key for key in ("rule", "options", "normalise") if found[key] != _as_json(wanted[key])]
     if card["transpl_version"] != __version__:
         differs.append("version of transpl")
     if wanted["origin"] is None:
@@ -161,6 +163,11 @@ def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, A
     else:
         same = [file.get("sha256") for file in card["origin"]] == [file["sha256"] for file in wanted["origin"]]
     return differs if same else [*differs, "source"]
+
+
+def _asked_for(recorded: str) -> str:
+    """Which `normalise` leads to what a card records: another name than ours is a scaling by the recipe's options."""
+    return recorded if recorded in STORED_RULES else "none"
 
 
 def _as_json(value: Any) -> Any:
@@ -188,6 +195,13 @@ def _built(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], sa
         say(f"{recipe.name}: {note}")
     say(f"{recipe.name}: {len(built.dataset):,} windows of {len(built.dataset.domains)} domains")
     return built
+
+
+def _refuse_second_scaling(built: Built, normalise: str) -> None:
+    if normalise != "none" and built.scaled != "none":
+        expected = f"'none', because the options scale the values already ({built.scaled})"
+        advice = "Leave out --normalise, or the option that scales."
+        raise wrong("normalise", expected=expected, got=repr(normalise), advice=advice)
 
 
 def _deviations(recipe: Recipe, dataset: Dataset, say: Say) -> list[str]:

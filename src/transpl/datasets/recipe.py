@@ -36,6 +36,7 @@ class Built(NamedTuple):
     dataset: Dataset
     extras: dict[str, NDArray[Any]]  # further arrays for the npz, one entry per window
     notes: tuple[str, ...]  # what was dropped or repaired, and how much: one sentence each
+    scaled: str = "none"  # by which rule `build` itself has scaled the values; they are not scaled again
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ Windows   128 samples (6.4 s), none shared between windows, each inside one segm
 Split     per person 30 % test by `transpl.datasets.splitting`. AdaTime has test = ceil(0.3 n) too, but its script and
           seed are not published, so the windows are like AdaTime's and not the same.
 Scale     raw by default. `standardise="adatime"` does what AdaTime's files show: per person, every (channel, time
-          step) gets mean 0 and standard deviation 1 over the train windows, and test is scaled alike.
+          step) gets mean 0 and standard deviation 1 over the train windows, and test is scaled alike. It is not scaled
+          once more: the card's `normalise` says "adatime".
 Extra     `wisdm_record`: which of the records that count is a window's first sample.
 """
 
@@ -85,7 +86,8 @@ def build(folder: Path, say: Say, *, standardise: str = "none") -> Built:
     )
     if standardise == "adatime":
         dataset = standardised(dataset)
-    return Built(dataset, {"wisdm_record": starts[order]}, _notes(records, breaks, len(starts)))
+    extras = {"wisdm_record": starts[order]}
+    return Built(dataset, extras, _notes(records, breaks, len(starts)), scaled=standardise)
 
 
 def check(dataset: Dataset) -> list[str]:
