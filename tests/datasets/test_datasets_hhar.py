@@ -203,6 +203,17 @@ def test_choosing_phones() -> None:
     np.testing.assert_array_equal(chosen.dataset.X[:, 2, 0], [int(name[-1]) for name in chosen.extras["device"]])
 
 
+def test_the_rule_is_true_of_the_options() -> None:
+    rows = [row for device in ("s3_1", "s3_2", "nexus4_1") for row in stretch("a", device, "sit", 300)]
+    assert built(rows).rule == RECIPE.rule
+    assert "one every 128, " in RECIPE.rule
+    assert "phones: s3, each at its own rate" in RECIPE.rule
+    other = built(rows, models="nexus4", resample_hz=80, overlap=0.5).rule
+    assert "one every 64, " in other
+    assert "phones: nexus4, interpolated linearly to 80 Hz" in other
+    assert "phones: s3_2, each" in built(rows, device="s3_2").rule
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -177,6 +177,26 @@ def test_another_version_or_rule_makes_it_again(
     assert ear.heard("another version of transpl")
 
 
+def test_the_card_has_the_rule_of_the_options_used(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build_and_tell(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
+        return build(folder, say, gain=gain)._replace(rule=f"four windows per number, times {gain:g}")
+
+    told = replace(recipe, build=build_and_tell, rule="four windows per number, times 1")
+    use(monkeypatch, told)
+    ear = Ear()
+    for gain in (1.0, 2.0):
+        npz = prepare("wisdm", source=archive, options={"gain": gain}, say=ear)
+        assert read_card(npz)["rule"] == f"four windows per number, times {gain:g}"
+        ear.lines.clear()
+        prepare("wisdm", source=archive, options={"gain": gain}, say=ear)
+        assert ear.lines == [f"wisdm: already prepared, {npz}"]
+    use(monkeypatch, replace(told, rule="another"))
+    prepare("wisdm", source=archive, options={"gain": 2.0}, say=ear)
+    assert ear.heard("because of another rule")
+
+
 def test_normalised_when_asked(recipe: Recipe, archive: Path, home: Path) -> None:
     dataset = load_prepared(prepare("wisdm", source=archive, normalise="per_domain_train"))
     train = dataset.domain(0).X_train

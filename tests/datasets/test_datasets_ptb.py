@@ -116,6 +116,17 @@ def test_split_by_beat_has_every_patient_on_both_sides(database: Path) -> None:
     assert 0.29 < (split == TEST).mean() < 0.33
 
 
+def test_the_rule_is_true_of_the_options(database: Path, built: Built) -> None:
+    assert "30 % of the patients of each class" in RECIPE.rule
+    assert "i-th R peak (as published)" in RECIPE.rule
+    assert "consensus, not the published rule" in built.rule
+    by_beat = quietly(database, split="beat", beats_per_record=2, seed=7).rule
+    assert "of the patients" not in by_beat
+    for words in ("30 % of the beats", "seed 7", "At most 2 beats of each record"):
+        assert words in by_beat
+        assert words not in RECIPE.rule
+
+
 def test_the_same_seed_gives_the_same_split(database: Path, built: Built) -> None:
     again = quietly(database)
     np.testing.assert_array_equal(again.dataset.X, built.dataset.X)

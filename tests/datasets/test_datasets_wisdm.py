@@ -217,7 +217,9 @@ def test_standardised_windows_are_not_scaled_again(tmp_path: Path, monkeypatch: 
     raw = write(tmp_path / "raw", plain(everyone())).parent
     options = {"standardise": "adatime"}
     npz = prepare("wisdm", source=raw, options=options)
-    assert read_card(npz)["normalise"] == "adatime"
+    card = read_card(npz)
+    assert card["normalise"] == "adatime"
+    assert "standard deviation 1 over the train windows" in card["rule"]
     before = npz.read_bytes()
     for rule in ("per_split", "per_domain_train"):
         with pytest.raises(InputError, match=r"normalise: expected 'none', because wisdm.npz was .* 'adatime'"):
@@ -229,7 +231,9 @@ def test_standardised_windows_are_not_scaled_again(tmp_path: Path, monkeypatch: 
     prepare("wisdm", source=raw, options=options, say=said.append)
     assert said == [f"wisdm: already prepared, {npz}"]
     assert read_card(prepare("wisdm", source=raw, normalise="per_split"))["normalise"] == "per_split"
-    assert read_card(prepare("wisdm", source=raw))["normalise"] == "none"
+    card = read_card(prepare("wisdm", source=raw))
+    assert (card["normalise"], card["rule"]) == ("none", RECIPE.rule)
+    assert RECIPE.rule.endswith("Values as the host has them.")
     load("wisdm", normalise="per_split")
 
 

@@ -50,6 +50,7 @@ class Provenance(NamedTuple):
 
     made_by : "prepare" (a public set), "import" (another project's files) or "make" (a user's own recordings)
     origin : for each raw file its name, SHA-256 and urls
+    default_rule : the recipe's rule without options, if `rule` is another; if it changes, the set is made again
     """
 
     made_by: str
@@ -62,6 +63,7 @@ class Provenance(NamedTuple):
     homepage: str = ""
     licence: str = "unknown"
     citation: str = ""
+    default_rule: str = ""
 
 
 def card_path(npz: Path) -> Path:

@@ -78,10 +78,23 @@ def build(
     if resample_hz is not None:
         positive("resample_hz", resample_hz)
     share("overlap", overlap, zero=True)
+    phones = None if device is None else _names("device", device)
     path = _raw_file(folder)
-    samples = _keep_devices(read_samples(path, say, models=chosen, rows_at_once=rows_at_once), device)
+    samples = _keep_devices(read_samples(path, say, models=chosen, rows_at_once=rows_at_once), phones)
     step = max(1, round(LENGTH * (1 - overlap)))
-    return _built(path, samples, resample_hz, step)
+    rule = rule_of(samples.devices if phones else chosen, resample_hz, step)
+    return _built(path, samples, resample_hz, step)._replace(rule=rule)
+
+
+def rule_of(phones: Sequence[str] = ("s3",), resample_hz: float | None = None, step: int = LENGTH) -> str:
+    """How windows, labels, domains and split come about."""
+    rate = "each at its own rate" if resample_hz is None else f"interpolated linearly to {resample_hz:g} Hz"
+    return (
+        f"Windows of {LENGTH} samples, one every {step}, inside one uninterrupted run of one person, phone and "
+        f"activity; phones: {', '.join(phones)}, {rate}; null dropped; domain = person a-i as 0-8; per person 30 % of "
+        "the windows test, stratified by class, seed 1. Which phones, rate and overlap AdaTime used is not published: "
+        "the defaults (both s3, no resampling, no overlap) are not established."
+    )
 
 
 def check(dataset: Dataset) -> list[str]:
@@ -174,10 +187,9 @@ def _resampled(time: NDArray[np.int64], run: NDArray[np.float32], hz: float) -> 
     return np.stack([np.interp(grid, moments, channel) for channel in means]).astype(np.float32)
 
 
-def _keep_devices(samples: Samples, device: str | Sequence[str] | None) -> Samples:
-    if device is None:
+def _keep_devices(samples: Samples, chosen: Sequence[str] | None) -> Samples:
+    if chosen is None:
         return samples
-    chosen = _names("device", device)
     for name in chosen:
         one_of("device", name, samples.devices)
     kept = np.isin(samples.device, [samples.devices.index(name) for name in chosen])
@@ -226,11 +238,7 @@ RECIPE = Recipe(
         ),
     ),
     layout=f"Activity recognition exp/{RAW_FILE}",
-    rule=(
-        "Windows of 128 samples inside one uninterrupted run of one person, phone and activity; null dropped; domain = "
-        "person a-i as 0-8; per person 30 % of the windows test, stratified by class, seed 1. Which phones, rate and "
-        "overlap AdaTime used is not published: the defaults (both s3, no resampling, no overlap) are not established."
-    ),
+    rule=rule_of(),
     build=build,
     check=check,
     options={

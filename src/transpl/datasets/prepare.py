@@ -65,7 +65,7 @@ def prepare(
         store(
             npz,
             built._replace(dataset=normalised(built.dataset, normalise), notes=tuple(notes)),
-            provenance_of(recipe, origin or [], chosen, built.scaled if normalise == "none" else normalise, notes),
+            provenance_of(recipe, built, origin or [], chosen, normalise, notes),
             say,
         )
     return npz
@@ -80,17 +80,24 @@ def store(npz: Path, built: Built, provenance: Provenance, say: Say) -> None:
 
 
 def provenance_of(
-    recipe: Recipe, origin: list[dict[str, Any]], options: dict[str, Any], normalise: str, notes: list[str]
+    recipe: Recipe,
+    built: Built,
+    origin: list[dict[str, Any]],
+    options: dict[str, Any],
+    normalise: str,
+    notes: list[str],
 ) -> Provenance:
     """What the card of a public data set says beside its counts."""
+    rule = built.rule or recipe.rule
     return Provenance(
         made_by="prepare",
         title=recipe.title,
-        rule=recipe.rule,
+        rule=rule,
+        default_rule="" if rule == recipe.rule else recipe.rule,
         origin=origin,
         options=options,
         notes=notes,
-        normalise=normalise,
+        normalise=built.scaled if normalise == "none" else normalise,
         homepage=recipe.homepage,
         licence=recipe.licence,
         citation=recipe.citation,
@@ -154,7 +161,8 @@ def _is_done(npz: Path, recipe: Recipe, wanted: Mapping[str, Any], say: Say) -> 
 def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, Any]) -> list[str]:
     from transpl import __version__
 
-    found = {**card, "normalise": _asked_for(card["normalise"])}
+    rule = card.get("default_rule") or card["rule"]
+    found = {"rule": rule, "options": card["options"], "normalise": _asked_for(card["normalise"])}
     differs = [key for key in ("rule", "options", "normalise") if found[key] != _as_json(wanted[key])]
     if card["transpl_version"] != __version__:
         differs.append("version of transpl")

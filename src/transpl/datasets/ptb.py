@@ -89,7 +89,29 @@ def build(
         raise unreadable(folder, problem=problem, advice="Fetch more of the database.")
     notes = [*_notes(headers, wanted, absent, slow), *check_patients([record.header for record in kept])]
     extras = _extras(kept)
-    return Built(_dataset(kept, extras["group"], split, seed), extras, tuple(notes))
+    rule = rule_of(detector, beats_per_record, split, seed)
+    return Built(_dataset(kept, extras["group"], split, seed), extras, tuple(notes), rule=rule)
+
+
+def rule_of(
+    detector: str = "published", beats_per_record: int | None = None, split: str = "patient", seed: int = SEED
+) -> str:
+    """How windows, classes, domains and split come about."""
+    place = {
+        "published": "the median over leads of their i-th R peak (as published)",
+        "consensus": "the R peak that most leads see at the same time (consensus, not the published rule)",
+    }
+    how_many = "" if beats_per_record is None else f"At most {beats_per_record} beats of each record, evenly spread. "
+    tested = {
+        "patient": "30 % of the patients of each class and domain",
+        "beat": "30 % of the beats of each class and domain, so that patients are on both sides,",
+    }
+    return (
+        "Windows: beats at 250 Hz, each lead standardised over its record, half an RR interval to both sides of "
+        f"{place[detector]}, zeros up to 300. {how_many}Classes: healthy control, myocardial infarction, by reason for "
+        "admission. Domains: ages 31-40, 41-50, 51-60, 61-70. Records with a median RR interval above 1.2 s are left "
+        f"out. Split: {tested[split]} test, seed {seed}."
+    )
 
 
 def check(dataset: Dataset) -> list[str]:
@@ -271,12 +293,7 @@ RECIPE = Recipe(
         ),
     ),
     layout="patientNNN/sXXXX.hea, .dat and .xyz of each record, in the folder or anywhere below it",
-    rule=(
-        "Windows: beats at 250 Hz, each lead standardised over its record, half an RR interval to both sides of the R "
-        "peak, zeros up to 300. Classes: healthy control, myocardial infarction, by reason for admission. Domains: "
-        "ages 31-40, 41-50, 51-60, 61-70. Records with a median RR interval above 1.2 s are left out. Split: 30 % of "
-        "the patients of each class and domain test."
-    ),
+    rule=rule_of(),
     build=build,
     check=check,
     options={

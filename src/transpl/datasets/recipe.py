@@ -37,6 +37,7 @@ class Built(NamedTuple):
     extras: dict[str, NDArray[Any]]  # further arrays for the npz, one entry per window
     notes: tuple[str, ...]  # what was dropped or repaired, and how much: one sentence each
     scaled: str = "none"  # by which rule `build` itself has scaled the values; they are not scaled again
+    rule: str = ""  # what `Recipe.rule` says, true of the options used; empty: as it stands there
 
 
 @dataclass(frozen=True)

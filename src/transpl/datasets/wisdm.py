@@ -87,7 +87,23 @@ def build(folder: Path, say: Say, *, standardise: str = "none") -> Built:
     if standardise == "adatime":
         dataset = standardised(dataset)
     extras = {"wisdm_record": starts[order]}
-    return Built(dataset, extras, _notes(records, breaks, len(starts)), scaled=standardise)
+    notes = _notes(records, breaks, len(starts))
+    return Built(dataset, extras, notes, scaled=standardise, rule=rule_of(standardise))
+
+
+def rule_of(standardise: str = "none") -> str:
+    """How windows, labels, domains, split and scale come about."""
+    scale = (
+        "Values as the host has them."
+        if standardise == "none"
+        else "Per person, every channel and time step has mean 0 and standard deviation 1 over the train windows, and "
+        "test is scaled alike."
+    )
+    return (
+        "Windows of 128 samples without overlap, each inside one uninterrupted recording of one activity; domain = "
+        "the host's user minus 1; per person 30 % of the windows test, stratified by class, seed 1. Like AdaTime's "
+        f"windows, but not the same: its script and seed are not published. {scale}"
+    )
 
 
 def check(dataset: Dataset) -> list[str]:
@@ -222,11 +238,7 @@ RECIPE = Recipe(
         ),
     ),
     layout=f"WISDM_ar_v1.1/{RAW_FILE}",
-    rule=(
-        "Windows of 128 samples without overlap, each inside one uninterrupted recording of one activity; domain = "
-        "the host's user minus 1; per person 30 % of the windows test, stratified by class, seed 1. Like AdaTime's "
-        "windows, but not the same: its script and seed are not published."
-    ),
+    rule=rule_of(),
     build=build,
     check=check,
     options={
