@@ -250,7 +250,20 @@ def test_interruption_says_how_to_go_on(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(jobs, "run", interrupted)
     code = transpl(monkeypatch, "demo", "--dataset", "synthetic", "--out", tmp_path)
     assert code != 0
-    assert "goes on from the last checkpoint" in capsys.readouterr().err
+    assert "adapt, demo and label go on from what they have saved" in capsys.readouterr().err
+
+
+def test_interrupted_commands_that_save_nothing_do_not_claim_to_go_on(monkeypatch, capsys, tmp_path):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("transpl.report.write_report", interrupted)
+    monkeypatch.setattr("transpl.datasets.prepare.prepare", interrupted)
+    for command in (["report", tmp_path], ["datasets", "prepare", "ptb"]):
+        assert transpl(monkeypatch, *command) == 130
+        said = capsys.readouterr().err
+        assert "other commands start again" in said
+        assert "checkpoint" not in said
 
 
 def test_help_needs_no_torch():

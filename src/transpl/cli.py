@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
 _INTERRUPTED = 130
+_AFTER_INTERRUPTION = (
+    "Run the same command again: adapt, demo and label go on from what they have saved; other commands start again."
+)
 _TYPICAL_WATCH_PAIR = (3, 9)  # its gain is the one nearest to the mean gain over the set's ten pairs (docs/guide.md)
 app = typer.Typer(
     no_args_is_help=True,
@@ -225,7 +228,7 @@ def main() -> None:
         _fail(str(error), code=2)
     except SystemExit as leaving:
         if leaving.code == _INTERRUPTED:
-            _say("interrupted. Run the same command again: it goes on from the last checkpoint.")
+            _say(f"interrupted. {_AFTER_INTERRUPTION}")
         raise
     except (OSError, RuntimeError) as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
