@@ -219,6 +219,12 @@ def test_the_rule_is_true_of_the_options() -> None:
     [
         ({"models": "iphone"}, "models: expected one of 'nexus4', 's3', 's3mini', 'samsungold', got 'iphone'"),
         ({"models": ()}, "models: expected at least one name"),
+        ({"models": 5}, "models: expected names with commas between, or a list, got 5"),
+        ({"models": None}, "models: expected names with commas between, or a list, got None"),
+        ({"models": ["s3", 5]}, "models: expected names .*, got \\['s3', 5\\]"),
+        ({"models": {"s3": 1}}, "models: expected names"),
+        ({"models": ""}, "models: expected one of 'nexus4'"),
+        ({"device": 5}, "device: expected names with commas between, or a list, got 5"),
         ({"models": "samsungold"}, f"models: expected a phone in {RAW_FILE}, got samsungold"),
         ({"device": "s3_9"}, "device: expected one of 's3_1', got 's3_9'"),
         ({"overlap": 1.0}, "overlap: expected a share"),

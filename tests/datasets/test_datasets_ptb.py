@@ -228,8 +228,21 @@ def test_folders_and_options_that_cannot_be_used(tmp_path: Path, database: Path)
     refused(database, "detector: expected one of", detector="best")
     refused(database, "split: expected one of", split="record")
     refused(database, "beats_per_record: expected a whole number", beats_per_record=0)
-    refused(database, "seed: expected a whole number", seed=-1, beats_per_record=1)
-    refused(database, "partial: expected one of", partial="no")
+    for partial in ("no", None, 1, [True]):
+        refused(database, "partial: expected one of true, false, got", partial=partial)
+
+
+def test_a_bad_seed_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    for seed in (-1, 1.5, "1", None, True):
+        refused(tmp_path / "absent", "seed: expected a whole number", seed=seed)
+    refused(tmp_path / "absent", "seed: expected at most 4294967295", seed=2**32)
+
+
+def test_partial_may_be_a_word(copy: Path) -> None:
+    (copy / "1.0.0" / "patient003" / "s0003_re.xyz").unlink()
+    for word in ("true", "True "):
+        assert len(quietly(copy, partial=word, beats_per_record=1).dataset)
+    refused(copy, "s0003_re.xyz is missing", partial="false")
 
 
 def test_without_wfdb_the_pip_command_is_given(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

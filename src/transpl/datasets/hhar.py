@@ -204,10 +204,12 @@ def _keep_devices(samples: Samples, chosen: Sequence[str] | None) -> Samples:
     )
 
 
-def _names(argument: str, names: str | Sequence[str]) -> tuple[str, ...]:
-    """Take names as a sequence or as one text with commas."""
+def _names(argument: str, names: object) -> tuple[str, ...]:
+    """Take names as a list or as one text with commas."""
     listed = names.split(",") if isinstance(names, str) else names
-    plain = tuple(dict.fromkeys(str(name).strip() for name in listed))
+    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+        raise wrong(argument, expected="names with commas between, or a list", got=repr(names), advice="Name phones.")
+    plain = tuple(dict.fromkeys(name.strip() for name in listed))
     if not plain:
         raise wrong(argument, expected="at least one name", got="none", advice="Name one.")
     return plain

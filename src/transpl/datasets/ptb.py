@@ -47,11 +47,12 @@ from transpl.datasets.ptb_headers import (
 from transpl.datasets.ptb_signals import missing_file, read_signals
 from transpl.datasets.recipe import Built, Recipe, RemoteFile, Say, windows_per_domain
 from transpl.datasets.splitting import SEED, group_test_rows, stratified_test_rows
-from transpl.errors import InputError, one_of, unreadable, whole_number
+from transpl.errors import InputError, one_of, unreadable, whole_number, wrong
 
 SPLITS = ("patient", "beat")
 PUBLISHED_RECORDS = {1: 33, 2: 87, 3: 107, 4: 117}  # after the slow ones are left out
 _SAY_EVERY = 20
+_LARGEST_SEED = 2**32 - 1  # of the generator that splits by beat
 
 
 class RecordBeats(NamedTuple):
@@ -70,17 +71,18 @@ def build(
     beats_per_record: int | None = None,
     split: str = "patient",
     seed: int = SEED,
-    partial: bool = False,
+    partial: bool | str = False,
 ) -> Built:
     """Make the data set of all records in `folder` or below it, one after the other.
 
-    partial : records with missing files are left out; by default they are an error
+    partial : records with missing files are left out; by default they are an error. "true" and "false" are understood
     """
-    _check_options(detector, beats_per_record, split, partial)
+    _check_options(detector, beats_per_record, split, seed)
+    leave_out = _as_bool("partial", partial)
     headers = read_headers(folder)
     wanted = _wanted(headers, folder)
     absent = _absent(folder, headers, wanted)
-    if absent and not partial:
+    if absent and not leave_out:
         raise _incomplete(folder, absent)
     present = [header for header in wanted if missing_file(header) is None]
     kept, slow = _read_all(present, say, detector, beats_per_record)
@@ -152,12 +154,22 @@ def record_beats(header: Header, detector: str, most: int | None) -> RecordBeats
     return RecordBeats(header, cut_beats(signals, centres[numbers], rr).astype(np.float16), numbers)
 
 
-def _check_options(detector: str, beats_per_record: int | None, split: str, partial: bool) -> None:
+def _check_options(detector: str, beats_per_record: int | None, split: str, seed: int) -> None:
     one_of("detector", detector, DETECTORS)
     one_of("split", split, SPLITS)
-    one_of("partial", partial, (False, True))
     if beats_per_record is not None:
         whole_number("beats_per_record", beats_per_record, least=1)
+    whole_number("seed", seed, least=0)
+    if seed > _LARGEST_SEED:
+        raise wrong("seed", expected=f"at most {_LARGEST_SEED}", got=seed, advice="Choose a smaller number.")
+
+
+def _as_bool(argument: str, value: bool | str) -> bool:
+    """Take also the words that people type on the command line."""
+    meant = {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if not isinstance(meant, bool):
+        raise wrong(argument, expected="one of true, false", got=repr(value), advice="Choose one of these words.")
+    return meant
 
 
 def _read_all(
