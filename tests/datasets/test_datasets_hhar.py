@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transpl.datasets.hhar import ADATIME_TEST_WINDOWS, RAW_FILE, RECIPE, build, check
@@ -302,20 +302,43 @@ def test_the_csv_of_phones_lying_still_is_left_alone(tmp_path: Path) -> None:
     assert len(build(tmp_path, silent).dataset) == 1
 
 
-@settings(max_examples=200, deadline=None)
-@given(
-    lines=st.lists(
-        st.one_of(st.sampled_from([*map(str, SOUND[:5])]), st.text(alphabet='0123456789,.-eEabnulsit3_\r\n" \x00')),
-        max_size=12,
-    ),
-    rows_at_once=st.integers(1, 20),
+def windows_or_complaint(lines: Sequence[Row | str], rows_at_once: int) -> int | str:
+    try:
+        return len(built(lines, rows_at_once=rows_at_once).dataset)
+    except InputError as error:
+        return str(error)
+
+
+ODD_LINE = st.one_of(
+    st.sampled_from(["", *map(str, SOUND[:5])]), st.text(alphabet='0123456789,.-eEabnulsit3_\r\n" \x00')
 )
-def test_no_text_breaks_the_reader(lines: list[str], rows_at_once: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        write(Path(folder), lines)
-        with pytest.raises(InputError) as caught:
-            build(Path(folder), silent, rows_at_once=rows_at_once)
-        assert "\n" not in str(caught.value)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    n_sound=st.sampled_from([0, 3, 130, 200]),
+    odd=st.lists(st.tuples(st.integers(0, 200), ODD_LINE), max_size=12),
+    rows_at_once=st.sampled_from([1, 7, 20, 64, 500]),
+)
+@example(n_sound=200, odd=[], rows_at_once=7)
+@example(n_sound=200, odd=[(0, ""), (150, "")], rows_at_once=7)
+@example(n_sound=200, odd=[(150, "1,2,3")], rows_at_once=7)
+def test_no_text_breaks_the_reader(n_sound: int, odd: list[tuple[int, str]], rows_at_once: int) -> None:
+    """Whatever lies between sound rows: windows, or one line that says why not; windows for certain if nothing does."""
+    lines = [*map(str, SOUND[:n_sound])]
+    for place, text in odd:
+        lines.insert(place, text)
+    found = windows_or_complaint(lines, rows_at_once)
+    if n_sound >= 128 and not any(text for _, text in odd):
+        assert found == 1
+    assert isinstance(found, int) or "\n" not in found
+
+
+def test_the_reader_goes_on_after_odd_rows_that_are_sound() -> None:
+    back = [*map(str, SOUND[:150]), str(SOUND[0]), "", *map(str, SOUND[150:])]
+    assert windows_or_complaint(back, 20) == 1
+    assert windows_or_complaint([*map(str, SOUND[:20]), *map(str, SOUND[:150])], 20) == 1
+    assert "line 152: expected 10 fields" in str(windows_or_complaint([*SOUND[:150], "1,2,3"], 20))
 
 
 def test_values_are_the_nearest_float32(tmp_path: Path) -> None:
@@ -329,10 +352,12 @@ def test_values_are_the_nearest_float32(tmp_path: Path) -> None:
 
 def test_check_names_what_is_not_as_published() -> None:
     dataset = built(stretch("b", "s3_1", "walk", 1280)).dataset
-    complaints = check(dataset)
-    assert "Person 0: no windows, published are 9 people." in complaints
-    assert "bike: no windows, published are 6 activities." in complaints
-    assert "Person 1: 3 test windows, AdaTime has 536." in complaints
+    assert check(dataset) == [
+        "of 9 people published, these have no windows: 0, 2, 3, 4, 5, 6, 7, 8.",
+        "of 6 activities published, these have no windows: bike, sit, stairsdown, stairsup, stand.",
+        "test windows of a person (in brackets AdaTime's): 0: 0 (457), 1: 3 (536), 2: 0 (475), 3: 0 (457), 4: 0 (501), "
+        "5: 0 (517), 6: 0 (501), 7: 0 (479), 8: 0 (513).",
+    ]
     assert RECIPE.check is check
     assert set(RECIPE.options) == {"models", "device", "resample_hz", "overlap"}
 

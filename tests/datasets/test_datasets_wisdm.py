@@ -301,10 +301,14 @@ def test_adatimes_files_are_standardised_in_that_way() -> None:
 
 def test_check_names_what_is_not_as_published(tmp_path: Path) -> None:
     write(tmp_path, plain(stretch(2, "Walking", 256)))
-    complaints = check(build(tmp_path, silent).dataset)
-    assert "Person 0: no windows, published are 36 people." in complaints
-    assert "walking: 2 windows, the host's 424,400 records make up to 3,315." in complaints
-    assert "Person 19: 0 test windows, AdaTime has 132." in complaints
+    people, classes, tested = check(build(tmp_path, silent).dataset)
+    assert people.startswith("of 36 people published, these have no windows: 0, 2, 3, ")
+    assert classes.startswith(
+        "windows (in brackets what the host's records make at most): downstairs 0 (784), jogging "
+    )
+    assert classes.endswith(", walking 2 (3,315).")
+    assert tested.startswith("test windows of a person (in brackets AdaTime's): 4: 0 (66), 11: 0 (76), ")
+    assert tested.count("(") == 1 + len(ADATIME_TEST_WINDOWS)
     assert sum(RECORDS_PER_CLASS) == 1_098_207
     assert RECIPE.check is check
 

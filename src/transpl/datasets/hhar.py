@@ -98,17 +98,21 @@ def rule_of(phones: Sequence[str] = ("s3",), resample_hz: float | None = None, s
 
 
 def check(dataset: Dataset) -> list[str]:
-    """Compare people, classes and AdaTime's test sizes."""
-    found = windows_per_domain(dataset)
-    complaints = [f"Person {i}: no windows, published are {len(PEOPLE)} people." for i in range(9) if i not in found]
-    absent = sorted(set(range(len(CLASSES))) - set(dataset.y.tolist()))
-    complaints += [f"{CLASSES[k]}: no windows, published are {len(CLASSES)} activities." for k in absent]
+    """Compare people, classes and AdaTime's test sizes with what is published: a sentence each."""
+    found, classes = windows_per_domain(dataset), set(dataset.y.tolist())
     tested = np.bincount(dataset.domain_ids[dataset.split == TEST], minlength=len(PEOPLE)).tolist()
-    return complaints + [
-        f"Person {i}: {n} test windows, AdaTime has {published}."
-        for i, (n, published) in enumerate(zip(tested, ADATIME_TEST_WINDOWS, strict=True))
-        if n != published
-    ]
+    complaints = {
+        f"of {len(PEOPLE)} people published, these have no windows": [str(i) for i in range(9) if i not in found],
+        f"of {len(CLASSES)} activities published, these have no windows": [
+            name for k, name in enumerate(CLASSES) if k not in classes
+        ],
+        "test windows of a person (in brackets AdaTime's)": [
+            f"{i}: {n} ({published})"
+            for i, (n, published) in enumerate(zip(tested, ADATIME_TEST_WINDOWS, strict=True))
+            if n != published
+        ],
+    }
+    return [f"{what}: {', '.join(which)}." for what, which in complaints.items() if which]
 
 
 def _built(path: Path, samples: Samples, resample_hz: float | None, step: int) -> Built:

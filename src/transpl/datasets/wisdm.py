@@ -107,19 +107,34 @@ def rule_of(standardise: str = "none") -> str:
 
 
 def check(dataset: Dataset) -> list[str]:
-    """Compare people, windows per class and AdaTime's ten known test sizes with what is published."""
+    """Compare people, windows per class and AdaTime's ten known test sizes with what is published: a sentence each."""
+    complaints = {
+        f"of {PEOPLE} people published, these have no windows": _absent_people(dataset),
+        "windows (in brackets what the host's records make at most)": _odd_classes(dataset),
+        "test windows of a person (in brackets AdaTime's)": _odd_test_sizes(dataset),
+    }
+    return [f"{what}: {', '.join(found)}." for what, found in complaints.items() if found]
+
+
+def _absent_people(dataset: Dataset) -> list[str]:
     found = windows_per_domain(dataset)
-    complaints = [f"Person {i}: no windows, published are {PEOPLE} people." for i in range(PEOPLE) if i not in found]
-    per_class = np.bincount(dataset.y, minlength=len(CLASSES))
-    for name, n, records in zip(CLASSES, per_class.tolist(), RECORDS_PER_CLASS, strict=True):
-        most = records // LENGTH
-        if not 0.9 * most <= n <= most:
-            complaints.append(f"{name}: {n:,} windows, the host's {records:,} records make up to {most:,}.")
-    tested = np.bincount(dataset.domain_ids[dataset.split == TEST], minlength=PEOPLE)
-    for i, n in ADATIME_TEST_WINDOWS.items():
-        if tested[i] != n:
-            complaints.append(f"Person {i}: {tested[i]} test windows, AdaTime has {n}.")
-    return complaints
+    return [str(i) for i in range(PEOPLE) if i not in found]
+
+
+def _odd_classes(dataset: Dataset) -> list[str]:
+    """Classes with more windows than their records fill, or with less than nine tenths of these."""
+    per_class = np.bincount(dataset.y, minlength=len(CLASSES)).tolist()
+    most = [records // LENGTH for records in RECORDS_PER_CLASS]
+    return [
+        f"{name} {n:,} ({up_to:,})"
+        for name, n, up_to in zip(CLASSES, per_class, most, strict=True)
+        if not 0.9 * up_to <= n <= up_to
+    ]
+
+
+def _odd_test_sizes(dataset: Dataset) -> list[str]:
+    tested = np.bincount(dataset.domain_ids[dataset.split == TEST], minlength=PEOPLE).tolist()
+    return [f"{i}: {tested[i]} ({n})" for i, n in ADATIME_TEST_WINDOWS.items() if tested[i] != n]
 
 
 def read_records(path: Path) -> Records:
