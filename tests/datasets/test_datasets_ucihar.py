@@ -90,7 +90,7 @@ def check_published_facts(dataset: Dataset) -> None:
 def test_a_small_copy_of_the_layout(tmp_path: Path) -> None:
     X, y, person = small(tmp_path)
     said: list[str] = []
-    dataset, extras, notes = built = build(tmp_path, said.append)
+    dataset, extras, notes, *_ = built = build(tmp_path, said.append)
     assert isinstance(built, Built)
     rows = extras["uci_row"]
     np.testing.assert_array_equal(np.sort(rows), np.arange(300))
