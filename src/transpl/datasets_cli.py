@@ -112,7 +112,7 @@ def make(
     time_col: Annotated[str | None, typer.Option(help="Column with the time; gaps cut windows.")] = None,
     group_col: Annotated[str | None, typer.Option(help="Column that names the recording.")] = None,
     channels: Annotated[
-        str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
+        str | None, typer.Option(help="Channel columns, comma-separated. Default: all columns of numbers left.")
     ] = None,
     window: Annotated[int, typer.Option(min=1, help="Window length in samples.")] = 128,
     step: Annotated[int | None, typer.Option(min=1, help="Samples between windows. Default: half a window.")] = None,

@@ -93,6 +93,27 @@ def test_folders_and_columns_as_domains(folder: Path) -> None:
     assert set(by_file.values()) == {"anna/1", "anna/2", "bob/1", "bob/2"}
 
 
+def test_a_bad_cell_does_not_drop_its_column(folder: Path) -> None:
+    frame = table(300, note="fine", empty="").astype({"ax": object})
+    frame.loc[100, "ax"] = "-"
+    frame.to_csv(folder / "a.csv", index=False)
+    refused(folder, "'ax' of a.csv: expected numbers, got '-' in row 100")
+    lines: list[str] = []
+    npz = make(folder, channels=["ay"], say=lines.append)
+    assert "Channels: 'ay'. Columns that are not used: 'ax', 'note', 'empty'." in lines
+    assert load_prepared(npz).channel_names == ("ay",)
+
+
+def test_channels_are_said_and_columns_of_some_files_noted(folder: Path) -> None:
+    table(on=True, word="x").to_csv(folder / "a.csv", index=False)
+    table(az=1.0).to_csv(folder / "b.csv", index=False)
+    lines: list[str] = []
+    npz = make(folder, say=lines.append)
+    assert lines[0] == "Channels: 'ax', 'ay'. Columns that are not used: 'on', 'word'."
+    note = "Columns that only some files have, not used: 'az' (1 of 2), 'on' (1 of 2), 'word' (1 of 2)."
+    assert note in read_card(npz)["notes"]
+
+
 def test_a_single_file_will_do(folder: Path) -> None:
     table(user=np.repeat(["a", "b"], 50)).to_csv(folder / "all.csv", index=False)
     npz = prepare_own(
@@ -264,9 +285,17 @@ def csv_texts(draw: st.DrawFn) -> str:
     clock=st.booleans(),
     look=st.integers(1, 8),
     rate=st.sampled_from([None, None, 0.5, 2.0]),
+    channels=st.sampled_from([["v", "w"], None]),
 )
 def test_any_csv_gives_a_clear_error_or_the_right_windows(
-    text: str, chunk_rows: int, window: int, step: int, clock: bool, look: int, rate: float | None
+    text: str,
+    chunk_rows: int,
+    window: int,
+    step: int,
+    clock: bool,
+    look: int,
+    rate: float | None,
+    channels: list[str] | None,
 ) -> None:
     """Never a half-written npz; the same bytes for any chunk; the same windows as reading the file whole."""
     options: dict[str, Any] = {"time_col": "t", "gap": 2.0} if clock else {}
@@ -277,8 +306,8 @@ def test_any_csv_gives_a_clear_error_or_the_right_windows(
         patch.setattr(own_cutting, "LOOK", look)
         home, path = Path(place) / "home", Path(place) / "raw.csv"
         path.write_text(text, encoding="utf-8", newline="")
-        kinds = {"label_col": "label", "domain_col": "user", "channels": ["v", "w"]}
-        sizes = {"window": window, "step": step, "rate": rate, "home": home, **options}
+        kinds = {"label_col": "label", "domain_col": "user"}
+        sizes = {"window": window, "step": step, "rate": rate, "home": home, "channels": channels, **options}
         outcomes = [attempt(path, f"c{n}", chunk_rows=n, **kinds, **sizes) for n in (chunk_rows, 10_000)]
         assert outcomes[0] == outcomes[1]
         found = sorted(file.name for file in home.iterdir()) if home.exists() else []
@@ -292,10 +321,11 @@ def test_any_csv_gives_a_clear_error_or_the_right_windows(
         assert read_card(npz)["notes"] == read_card(home / f"c{chunk_rows}.npz")["notes"]
         dataset = load_prepared(npz)
         assert np.isfinite(dataset.X).all()
+        assert set(dataset.channel_names) >= (set(channels or ["w"]) | ({"v"} if mostly_numbers(text, 3) else set()))
         if rate is None:
             assert_as_defined(pd.read_csv(path, keep_default_na=False, na_values=HOLES), npz, window)
         if rate is None and not clock:
-            whole = read_recordings(path, window=window, step=step, **kinds)
+            whole = read_recordings(path, window=window, step=step, channels=dataset.channel_names, **kinds)
             assert whole.start is not None
             assert whole.y is not None
             wanted = set(whole.start[whole.y != ""].tolist())
@@ -315,13 +345,19 @@ def attempt(path: Path, name: str, **options: Any) -> bytes | None:
     return None
 
 
+def mostly_numbers(text: str, column: int) -> bool:
+    cells = [line.split(",")[column].strip() for line in text.splitlines()[1:] if line.count(",") == 4]
+    filled = [cell for cell in cells if cell not in ("", "nan")]
+    return sum(cell not in ("x", '"', "é") for cell in filled) > len(filled) / 2
+
+
 def assert_as_defined(frame: pd.DataFrame, npz: Path, window: int) -> None:
     """Every window is consecutive rows of one user and one label, without holes, as the file has them."""
     dataset = load_prepared(npz)
     starts = read_npz(npz, ["start"])["start"]
     names = json.loads(npz.with_suffix(".json").read_text())["domain_names"]
     user, label = frame["user"].to_numpy(), frame["label"].to_numpy()
-    values = frame[["v", "w"]].to_numpy(np.float32)
+    values = frame[list(dataset.channel_names)].to_numpy(np.float32)
     for i, start in enumerate(starts):
         rows = start + np.flatnonzero(user[start:] == names[str(dataset.domain_ids[i])])[:window]
         np.testing.assert_array_equal(values[rows].T, dataset.X[i])

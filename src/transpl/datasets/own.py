@@ -58,6 +58,7 @@ def prepare_own(
 
     domain_col, domain_from : the column that says whose a row is; or "file" or "folder" (default: "file")
     group_col : the column that names the recording; without it a file is one recording per domain
+    channels : default: the columns of the first file that are left and hold numbers, most of them at least
     time_col : the clock. Rows are taken in the file's order: sort them by time before
     rate : resample every uninterrupted run to so many samples per unit of `time_col` (per second for dates), linearly
     gap : a longer step of `time_col` cuts; default: 1.5 times the recording's usual step
@@ -73,13 +74,13 @@ def prepare_own(
     root = Path(folder)
     tables = find_tables(root)
     names = None if channels is None else tuple([channels] if isinstance(channels, str) else channels)
-    layout = settle_channels(tables[0], Layout(label_col, domain_col, group_col, time_col, names))
+    layout = settle_channels(tables[0], Layout(label_col, domain_col, group_col, time_col, names), say)
     sizes = Sizes(window, step, rate)
     with scratch_folder(npz.parent) as scratch, WindowFile(scratch / "windows") as windows:
         own = collect(OwnFiles(root, tables, layout, domain_from), sizes, gap, chunk_rows, windows, say)
         parts = split_windows(own.placed, split, test_share, seed)
         check_parts(own.placed, parts, own.domain_names, split)
-        notes = _notes(own.tally, parts, rate)
+        notes = _notes(own.tally, parts, rate) + own.remarks
         _pack(scratch / npz.name, windows, own, parts, layout.channels or ())
         options = {**layout._asdict(), "domain_from": domain_from, **sizes._asdict(), "gap": gap}
         options |= {"split": split, "test_share": test_share, "seed": seed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.datasets.own_cutting import FileCutter, Found, Tally
-from transpl.datasets.own_rows import Layout, Vocabulary, Words, read_steps
+from transpl.datasets.own_rows import Layout, Vocabulary, Words, partial_columns, read_steps
 from transpl.datasets.own_runs import Sizes
 from transpl.datasets.own_split import Placed
 from transpl.datasets.recipe import Say
@@ -40,11 +41,12 @@ class Own(NamedTuple):
     domain_names: dict[int, str]
     recordings: list[str]
     tally: Tally
+    remarks: list[str]  # sentences about what the files have
 
 
 def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, windows: WindowFile, say: Say) -> Own:
     """Cut every table; windows go to the window file as they come."""
-    words, tally = Vocabulary(Words(), Words(), Words()), Tally()
+    words, tally = Vocabulary(Words(), Words(), Words(), Counter()), Tally()
     batches: list[_Batch] = []
     for number, path in enumerate(files.tables):
         cutter, before = FileCutter(sizes, gap), windows.count
@@ -102,6 +104,7 @@ def _settled(batches: list[_Batch], files: OwnFiles, words: Vocabulary, tally: T
         domain_names,
         [_recording_name(known[i], files, words) for i in rank],
         tally,
+        partial_columns(words.columns, len(files.tables)),
     )
 
 

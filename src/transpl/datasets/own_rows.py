@@ -5,6 +5,7 @@ What a column is (a number, a clock, words) is settled by the first rows of a fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from transpl.datasets.recipe import Say
 from transpl.datasets.tables import (
     CSV,
     PARQUET,
@@ -42,6 +44,11 @@ class Layout(NamedTuple):
     group_col: str | None
     time_col: str | None
     channels: tuple[str, ...] | None
+
+    @property
+    def roles(self) -> list[str]:
+        """The columns that are no channels."""
+        return [column for column in self[:4] if column is not None]
 
     @property
     def words(self) -> list[str]:
@@ -96,11 +103,12 @@ class Words:
 
 
 class Vocabulary(NamedTuple):
-    """The words of all files."""
+    """The words of all files, and how many files have each column."""
 
     label: Words
     domain: Words
     group: Words
+    columns: Counter[str]
 
 
 def find_tables(folder: Path) -> list[Path]:
@@ -118,30 +126,32 @@ def find_tables(folder: Path) -> list[Path]:
     return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
 
 
-def settle_channels(path: Path, layout: Layout) -> Layout:
-    """Return the layout with its channels named: those wanted, or the numeric columns of this file that are left."""
+def settle_channels(path: Path, layout: Layout, say: Say) -> Layout:
+    """Return the layout with its channels named: those wanted, or the columns of numbers of this file that are left."""
     head = _head(path)
     _require(head, path, layout)
-    roles = [layout.label_col, layout.domain_col, layout.group_col, layout.time_col]
     if layout.channels is None:
-        free = [column for column in head.columns if column not in roles and not column.startswith("Unnamed:")]
-        channels = tuple(head[free].select_dtypes(include="number", exclude="timedelta").columns)
-        if not channels:
-            present = ", ".join(map(repr, head.columns))
-            raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
-        return layout._replace(channels=channels)
-    channels = layout.channels
-    if not channels or len(set(channels)) < len(channels) or set(channels) & set(roles):
+        layout = layout._replace(channels=_number_columns(head, path, layout))
+    channels = layout.channels or ()
+    if not channels or len(set(channels)) < len(channels) or set(channels) & set(layout.roles):
         expected = "one or more columns, each once and none of them the domain, group, label or time"
         raise wrong("channels", expected=expected, got=list(channels), advice="Name only signals.")
+    unused = [column for column in head.columns if column not in (*channels, *layout.roles)]
+    say(f"Channels: {_listed(channels)}. Columns that are not used: {_listed(unused) or 'none'}.")
     return layout
+
+
+def partial_columns(columns: Counter[str], n_files: int) -> list[str]:
+    """Return a sentence about the columns that only some files have, if there are any."""
+    partial = [f"{column!r} ({n:,} of {n_files:,})" for column, n in sorted(columns.items()) if n < n_files]
+    return [f"Columns that only some files have, not used: {', '.join(partial)}."] if partial else []
 
 
 def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: int) -> Iterator[Steps]:
     """Yield the rows of a table; `layout` has its channels named."""
     channels = layout.channels or ()
     origin: Any = None
-    for frame in _frames(path, layout, chunk_rows):
+    for frame in _frames(path, layout, vocabulary.columns, chunk_rows):
         values = number_columns(frame, channels, path)
         _refuse_huge(values, channels, frame, path)
         time = None
@@ -163,10 +173,33 @@ def _head(path: Path) -> pd.DataFrame:
     return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD)
 
 
-def _frames(path: Path, layout: Layout, chunk_rows: int) -> Iterator[pd.DataFrame]:
-    """Yield the table in pieces that are not empty, all columns of the layout in them."""
+def _number_columns(head: pd.DataFrame, path: Path, layout: Layout) -> tuple[str, ...]:
+    """Return the columns left that hold numbers; one bad cell does not make a column of numbers one of words."""
+    free = [column for column in head.columns if column not in layout.roles and not column.startswith("Unnamed:")]
+    channels = tuple(column for column in free if _mostly_numbers(head[column]))
+    if not channels:
+        present = ", ".join(map(repr, head.columns))
+        raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
+    return channels
+
+
+def _mostly_numbers(column: pd.Series[Any]) -> bool:
+    kinds = pd.api.types
+    if kinds.is_numeric_dtype(column) or not (kinds.is_object_dtype(column) or kinds.is_string_dtype(column)):
+        return kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
+    filled = column.dropna().astype(str)
+    return bool(2 * pd.to_numeric(filled, errors="coerce").notna().sum() > len(filled))
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(repr, columns))
+
+
+def _frames(path: Path, layout: Layout, columns: Counter[str], chunk_rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the table in pieces that are not empty, all columns of the layout in them; count its columns."""
     head = _head(path)
     _require(head, path, layout)
+    columns.update(set(head.columns))
     if head.empty:
         raise unreadable(path, problem="no rows", advice="Write one row per time step, or remove the file.")
     if has_suffix(path, PARQUET):
