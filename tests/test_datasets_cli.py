@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -20,6 +22,8 @@ from transpl.datasets.cards import read_card
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipe import Built, Recipe, RemoteFile
 from transpl.datasets.synthetic import make_shifted
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +145,24 @@ def test_make(run: Any, tmp_path: Path, home: Path) -> None:
     assert code == 2
     assert "--force" in err
     assert "anna" in run("info", "mine")[1]
+
+
+DOCUMENTED = re.findall(r"^\$ transpl datasets (make .*)$", (ROOT / "docs" / "datasets.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", DOCUMENTED)
+def test_make_as_documented(
+    run: Any, command: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recordings").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for user in ("anna", "bob"):
+        time = np.arange(2000) * 0.02
+        frame = {"t": time, "ax": np.sin(time), "activity": np.repeat(["sit", "walk"], 1000)}
+        pd.DataFrame(frame).to_csv(tmp_path / "recordings" / f"{user}.csv", index=False)
+    code, out, err = run(*shlex.split(command))
+    assert (code, out.strip()) == (0, str(home / "mine.npz"))
+    assert "Split by_time was chosen" in err
 
 
 def test_import(run: Any, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,10 @@ def make(
         float | None, typer.Option(help="Resample to so many samples per unit of time. Default: leave as it is.")
     ] = None,
     gap: Annotated[float | None, typer.Option(help="A longer time step cuts. Default: 1.5 usual ones.")] = None,
-    split: Annotated[str, typer.Option(help="by_group: whole recordings test; by_time: their last part.")] = "by_group",
+    split: Annotated[
+        str | None,
+        typer.Option(help="by_group: whole recordings test; by_time: their last part. Default: by_group if it can be."),
+    ] = None,
     test_share: Annotated[float, typer.Option(help="Share of the test part.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Of the choice of test recordings.")] = 0,
     force: Force = False,

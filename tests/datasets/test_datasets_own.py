@@ -19,7 +19,7 @@ from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.cards import check_card, read_card
 from transpl.datasets.own import prepare_own
 from transpl.datasets.own_runs import Resampler, Run, Sizes
-from transpl.datasets.own_split import DROPPED, Placed, split_windows
+from transpl.datasets.own_split import DROPPED, Names, Placed, choose_split, describe_gaps, split_windows
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recordings import read_recordings
 from transpl.errors import InputError
@@ -383,6 +383,51 @@ def test_split_by_group_keeps_recordings_whole_and_classes_on_both_sides() -> No
             assert (parts[rows] == TEST).sum() == 10  # 2 of 5 recordings: 1.5 is rounded to even
     np.testing.assert_array_equal(parts, split_windows(placed(recording, y), "by_group", 0.3, seed=0))
     assert (parts != split_windows(placed(recording, y), "by_group", 0.3, seed=1)).any()
+
+
+def test_split_by_group_leaves_every_class_to_train_on_if_it_can() -> None:
+    recording = np.repeat(np.arange(4), 5)
+    y = np.array([0] * 5 + [0, 0, 0, 0, 1] + [0] * 5 + [0, 0, 0, 1, 2])
+    for seed in range(20):
+        parts = split_windows(placed(recording, y), "by_group", 0.5, seed=seed)
+        assert set(y[parts == TRAIN]) == {0, 1, 2}
+        assert (parts == TEST).sum() == 10
+    mixed = placed(np.repeat([0, 1], 5), [0, 0, 0, 1, 1, 1, 1, 1, 0, 0])
+    assert set(split_windows(mixed, "by_group", 0.3, seed=0)) == {TRAIN, TEST}
+    torn = placed(np.repeat([0, 1], 5), [0, 0, 0, 0, 1, 0, 0, 0, 2, 3])
+    parts = split_windows(torn, "by_group", 0.3, seed=0)
+    assert set(torn.y[parts == TEST]) == {0, 1}  # one of them has to: the one that takes fewer classes along
+    names = Names(["a", "b", "c", "d", "e"], {0: "anna"})
+    assert describe_gaps(torn, parts, names) == [
+        "Domain 'anna' has no window of class 'e'.",
+        "Domain 'anna' has no train window of class 'b'.",
+        "Domain 'anna' has no test window of class 'c', 'd'.",
+    ]
+    assert choose_split(torn, names, 0.3, 0) == (
+        "by_time",
+        "Split by_time was chosen: by recordings, domain 'anna' could not train on 'b'.",
+    )
+
+
+def test_the_split_is_chosen_and_said(folder: Path) -> None:
+    for user in ("anna", "bob"):
+        table(user=user).to_csv(folder / f"{user}1.csv", index=False)
+    alone = read_card(make(folder, split=None, domain_col="user"))
+    assert alone["options"]["split"] == "by_time"
+    said = "Split by_time was chosen: by recordings, domain 'anna' would have no test window."
+    assert said in alone["notes"]
+    for user in ("anna", "bob"):
+        table(user=user).to_csv(folder / f"{user}2.csv", index=False)
+    two = read_card(make(folder, split=None, domain_col="user", force=True))
+    assert two["options"]["split"] == "by_group"
+    assert any(note.startswith("Split by_group was chosen") for note in two["notes"])
+
+
+def test_what_no_window_is_of_is_noted(folder: Path) -> None:
+    table(label=["sit"] * 91 + ["run"] * 9, user=["a"] * 85 + ["b"] * 15).to_csv(folder / "a.csv", index=False)
+    notes = read_card(make(folder, domain_col="user"))["notes"]
+    assert "Classes that no window is of: 'run'." in notes
+    assert "Domains that no window is of: 'b'." in notes
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,7 +20,14 @@ from transpl.datasets.own_collecting import Own, OwnFiles, collect, title
 from transpl.datasets.own_cutting import Tally
 from transpl.datasets.own_rows import Layout, find_tables, settle_channels
 from transpl.datasets.own_runs import Sizes
-from transpl.datasets.own_split import DROPPED, check_parts, check_split, split_windows
+from transpl.datasets.own_split import (
+    DROPPED,
+    check_parts,
+    check_split,
+    choose_split,
+    describe_gaps,
+    split_windows,
+)
 from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
@@ -46,7 +53,7 @@ def prepare_own(
     step: int | None = None,
     rate: float | None = None,
     gap: float | None = None,
-    split: str = "by_group",
+    split: str | None = None,
     test_share: float = 0.3,
     seed: int = 0,
     home: Path | None = None,
@@ -62,7 +69,7 @@ def prepare_own(
     time_col : the clock. Rows are taken in the file's order: sort them by time before
     rate : resample every uninterrupted run to so many samples per unit of `time_col` (per second for dates), linearly
     gap : a longer step of `time_col` cuts; default: 1.5 times the recording's usual step
-    split : "by_group" or "by_time", see `transpl.datasets.own_split`
+    split : "by_group" or "by_time"; None: whichever suits the recordings, see `transpl.datasets.own_split`
     """
     step = max(1, window // 2) if step is None else step
     _check(window=window, step=step, rate=rate, gap=gap, time_col=time_col, chunk_rows=chunk_rows)
@@ -78,9 +85,11 @@ def prepare_own(
     sizes = Sizes(window, step, rate)
     with scratch_folder(npz.parent) as scratch, WindowFile(scratch / "windows") as windows:
         own = collect(OwnFiles(root, tables, layout, domain_from), sizes, gap, chunk_rows, windows, say)
+        split, choice = (split, "") if split else choose_split(own.placed, own.names, test_share, seed)
         parts = split_windows(own.placed, split, test_share, seed)
-        check_parts(own.placed, parts, own.domain_names, split)
-        notes = _notes(own.tally, parts, rate) + own.remarks
+        check_parts(own.placed, parts, own.names.domains, split)
+        notes = [*_notes(own.tally, parts, rate), *own.remarks, *describe_gaps(own.placed, parts, own.names)]
+        notes += [choice] if choice else []
         _pack(scratch / npz.name, windows, own, parts, layout.channels or ())
         options = {**layout._asdict(), "domain_from": domain_from, **sizes._asdict(), "gap": gap}
         options |= {"split": split, "test_share": test_share, "seed": seed}
@@ -122,10 +131,10 @@ def _pack(npz: Path, windows: WindowFile, own: Own, parts: NDArray[np.int8], cha
         "y": own.placed.y[kept],
         "domain": own.placed.domain[kept],
         "split": parts[kept],
-        "class_names": np.array(own.class_names),
+        "class_names": np.array(own.names.classes),
         "channel_names": np.array(channels),
         "pairs": np.array(default_pairs(domains), np.int64).reshape(-1, 2),
-        "domain_names": np.array([own.domain_names[domain] for domain in domains]),
+        "domain_names": np.array([own.names.domains[domain] for domain in domains]),
         "group": own.placed.recording[kept],
         "group_names": np.array(own.recordings),
         "start": own.placed.first[kept],

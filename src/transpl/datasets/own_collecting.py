@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transpl.datasets.own_cutting import FileCutter, Found, Tally
 from transpl.datasets.own_rows import Layout, Vocabulary, Words, partial_columns, read_steps
 from transpl.datasets.own_runs import Sizes
-from transpl.datasets.own_split import Placed
+from transpl.datasets.own_split import Names, Placed
 from transpl.datasets.recipe import Say
 from transpl.datasets.tables import CSV, PARQUET, has_suffix
 from transpl.datasets.window_file import WindowFile
@@ -37,8 +37,7 @@ class Own(NamedTuple):
 
     placed: Placed
     order: Ints
-    class_names: list[str]
-    domain_names: dict[int, str]
+    names: Names
     recordings: list[str]
     tally: Tally
     remarks: list[str]  # sentences about what the files have
@@ -100,12 +99,20 @@ def _settled(batches: list[_Batch], files: OwnFiles, words: Vocabulary, tally: T
     return Own(
         Placed(y, domain, recording[order], first[order], last[order]),
         order,
-        class_names,
-        domain_names,
+        Names(class_names, domain_names),
         [_recording_name(known[i], files, words) for i in rank],
         tally,
-        partial_columns(words.columns, len(files.tables)),
+        [
+            *_without_window("Classes", words.label, class_names),
+            *_without_window("Domains", words.domain, list(domain_names.values())),
+            *partial_columns(words.columns, len(files.tables)),
+        ],
     )
+
+
+def _without_window(what: str, words: Words, found: list[str]) -> list[str]:
+    lost = sorted(set(words.known) - set(found))
+    return [f"{what} that no window is of: {', '.join(map(repr, lost))}."] if lost else []
 
 
 def _sorted_words(words: Words, codes: Ints) -> tuple[list[str], Ints]:

@@ -1,9 +1,13 @@
 """Which of a user's windows train and which test, so that no sample is on both sides.
 
 by_group  whole recordings: in each domain, of the recordings whose most frequent class is the same, `test_share` are
-          test (at least one of two or more; a single one trains)
+          test (at least one of two or more; a single one trains). A recording that alone has a class of its domain
+          trains too, unless the domain would be without a test recording then
 by_time   the last `test_share` of each class of each recording are test; windows that reach over the border are left
           out
+
+Without a rule it is by_group if that gives every domain a test recording and every class of it one to train on, else
+by_time.
 """
 
 from __future__ import annotations
@@ -31,10 +35,50 @@ class Placed(NamedTuple):
     last: Ints
 
 
-def check_split(split: str, test_share: float) -> None:
-    """Raise unless the rule is known and the share sensible."""
-    one_of("split", split, SPLITS)
+class Names(NamedTuple):
+    """What the numbers of `Placed` stand for."""
+
+    classes: list[str]
+    domains: dict[int, str]
+
+
+def check_split(split: str | None, test_share: float) -> None:
+    """Raise unless the rule is known, or left open, and the share sensible."""
+    if split is not None:
+        one_of("split", split, SPLITS)
     share("test_share", test_share)
+
+
+def choose_split(placed: Placed, names: Names, test_share: float, seed: int) -> tuple[str, str]:
+    """Return the rule to use where none is given, and a sentence that says why."""
+    parts = split_windows(placed, "by_group", test_share, seed)
+    for domain, name in names.domains.items():
+        here = placed.domain == domain
+        if not (here & (parts == TEST)).any():
+            return "by_time", f"Split by_time was chosen: by recordings, domain {name!r} would have no test window."
+        lost = _classes(placed, here) - _classes(placed, here & (parts == TRAIN))
+        if lost:
+            word = names.classes[min(lost)]
+            return "by_time", f"Split by_time was chosen: by recordings, domain {name!r} could not train on {word!r}."
+    return "by_group", "Split by_group was chosen: every domain has recordings enough to test on whole ones."
+
+
+def describe_gaps(placed: Placed, parts: NDArray[np.int8], names: Names) -> list[str]:
+    """Return a sentence for each domain and part that lacks a class."""
+    sentences = []
+    for domain, name in names.domains.items():
+        here = placed.domain == domain
+        present = _classes(placed, here)
+        absent = {
+            "": set(range(len(names.classes))) - present,
+            "train ": present - _classes(placed, here & (parts == TRAIN)),
+            "test ": present - _classes(placed, here & (parts == TEST)),
+        }
+        for word, lacking in absent.items():
+            if lacking:
+                classes = ", ".join(repr(names.classes[k]) for k in sorted(lacking))
+                sentences.append(f"Domain {name!r} has no {word}window of class {classes}.")
+    return sentences
 
 
 def split_windows(placed: Placed, split: str, test_share: float, seed: int) -> NDArray[np.int8]:
@@ -63,6 +107,10 @@ def check_parts(placed: Placed, parts: NDArray[np.int8], domain_names: dict[int,
                 )
 
 
+def _classes(placed: Placed, rows: NDArray[np.bool_]) -> set[int]:
+    return set(np.unique(placed.y[rows]).tolist())
+
+
 _ADVICE = {
     "by_group": "Name more recordings (group_col, or more files), or choose split by_time.",
     "by_time": "Choose a shorter window or step, or longer recordings, or split by_group.",
@@ -75,12 +123,29 @@ def _test_recordings(placed: Placed, domain: int, test_share: float, rng: np.ran
     counts = np.zeros((len(recordings), placed.y.max() + 1), np.int64)
     np.add.at(counts, (place, placed.y[rows]), 1)
     main = counts.argmax(axis=1)
-    chosen = []
+    has = counts > 0
+    trains = np.ones(len(recordings), np.bool_)
+    spare: list[int] = []
     for k in np.unique(main):
-        same = recordings[main == k]
+        same = rng.permutation(np.flatnonzero(main == k))
         n = min(max(1, round(test_share * len(same))), len(same) - 1)
-        chosen.append(rng.permutation(same)[:n])
-    return np.concatenate(chosen)
+        spare.extend(same.tolist() if n else [])
+        _give_up(same, n, has, trains)
+    if trains.all():
+        _give_up(np.arange(len(recordings)), 1, has, trains)
+    if trains.all() and spare:
+        alone = has & (has.sum(axis=0) == 1)
+        trains[min(spare, key=lambda i: int(alone[i].sum()))] = False
+    return recordings[~trains]
+
+
+def _give_up(candidates: Ints, n: int, has: NDArray[np.bool_], trains: NDArray[np.bool_]) -> None:
+    """Take up to n recordings out of training, none that alone still trains a class it has."""
+    left = has[trains].sum(axis=0)
+    for i in candidates:
+        if n and (left[has[i]] > 1).all():
+            trains[i], n = False, n - 1
+            left = left - has[i]
 
 
 def _together(recording: Ints, y: Ints) -> list[Ints]:
