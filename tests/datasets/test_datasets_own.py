@@ -218,6 +218,29 @@ def test_resampling_is_linear_and_only_when_asked(folder: Path) -> None:
         make(refused_rate, rate=10.0)
 
 
+@pytest.mark.parametrize(
+    ("per_second", "message"),
+    [
+        (20, "makes 20 samples of a row of a.csv .* Choose a lower rate"),
+        (1e3, r"rate: expected at most 10 samples per row, got 50, .* 1,000 .*milliseconds.* the rate is 0.05\."),
+        (1e6, "makes 1,000,000 samples .*seems to be in microseconds"),
+        (1e9, "makes 1,000,000,000 samples .*seems to be in nanoseconds"),
+    ],
+)
+def test_a_rate_in_the_wrong_unit_is_refused(folder: Path, per_second: float, message: str) -> None:
+    table(t=np.arange(100) * 0.02 * per_second).to_csv(folder / "a.csv", index=False)
+    refused(folder, message, time_col="t", rate=50.0)
+    refused(folder, message, time_col="t", rate=50.0, gap=1e9)
+    assert make(folder, time_col="t", rate=50.0 / per_second).exists()
+
+
+def test_a_gap_below_the_step_makes_up_nothing(folder: Path) -> None:
+    frame = pd.concat([table(100, t=np.arange(100) * 0.02, g="long"), table(2, t=[500.0, 600.0], g="short")])
+    frame.to_csv(folder / "a.csv", index=False)
+    refused(folder, "makes 5,000 samples", time_col="t", group_col="g", rate=50.0)
+    assert read_card(make(folder, time_col="t", group_col="g", rate=50.0, gap=1.0))["windows"] < 20
+
+
 def test_an_exact_grid_keeps_its_last_sample() -> None:
     for rate in (3.0, 7.0, 50.0, 100.0):
         time = np.arange(1000) / rate + 0.1

@@ -48,7 +48,7 @@ def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, w
     words, tally = Vocabulary(Words(), Words(), Words(), Counter()), Tally()
     batches: list[_Batch] = []
     for number, path in enumerate(files.tables):
-        cutter, before = FileCutter(sizes, gap), windows.count
+        cutter, before = FileCutter(title(path, files.root), sizes, gap), windows.count
         given = words.domain.add(_domain_of(path, files)) if files.domain_from else None
         for found in _cut(path, files.layout, words, chunk_rows, cutter):
             windows.append(found.pieces.X)

@@ -7,7 +7,7 @@ recording rests for more than a million rows of the file; without one it is wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from transpl.datasets.own_clock import Clock, look_at, refuse_rate
 from transpl.datasets.own_rows import Steps
-from transpl.datasets.own_runs import Pieces, Run, Sizes
+from transpl.datasets.own_runs import Floats, Pieces, Run, Sizes
 
 Flags = NDArray[np.bool_]
 LOOK = 1000  # rows of a recording from which its usual time step is taken
 REACH = 1_000_000  # rows of others after which a recording with a clock is given up
-TOLERANCE = 1.5  # a longer step than so many usual ones is a gap, as in transpl.windows.time_breaks
 
 
 class Found(NamedTuple):
@@ -56,9 +56,10 @@ class Tally:
 class FileCutter:
     """Shares the rows of a file out among its recordings."""
 
-    def __init__(self, sizes: Sizes, gap: float | None) -> None:
+    def __init__(self, name: str, sizes: Sizes, gap: float | None) -> None:
         self.tally = Tally()
-        self._sizes, self._gap = sizes, gap
+        self.clocks: list[Clock] = []
+        self._name, self._sizes, self._gap = name, sizes, gap
         self._open: dict[tuple[int, int], Recording] = {}
 
     def feed(self, steps: Steps) -> Iterator[Found]:
@@ -69,7 +70,7 @@ class FileCutter:
             for part in _split_at_rests(rows, reach):
                 if key in self._open and part.number[0] - self._open[key].last_row > reach + 1:
                     yield from self._open.pop(key).finish()
-                recording = self._open.setdefault(key, Recording(key, self._sizes, self._gap, self.tally))
+                recording = self._open.setdefault(key, Recording(key, self._sizes, self._settle, self.tally))
                 yield from recording.feed(part)
         for key in [k for k, r in self._open.items() if steps.number[-1] - r.last_row > reach]:
             yield from self._open.pop(key).finish()
@@ -80,15 +81,24 @@ class FileCutter:
             yield from recording.finish()
         self._open.clear()
 
+    def _settle(self, times: Floats) -> float:
+        """Return the longest step that is no gap, for a recording that begins with these times."""
+        clock = look_at(times, self._gap)
+        self.clocks.append(clock)
+        if self._sizes.rate is not None:
+            refuse_rate(self._sizes.rate, clock, self._name)
+        return clock.gap
+
 
 class Recording:
     """One recording as its rows come in."""
 
-    def __init__(self, key: tuple[int, int], sizes: Sizes, gap: float | None, tally: Tally) -> None:
+    def __init__(self, key: tuple[int, int], sizes: Sizes, settle: Callable[[Floats], float], tally: Tally) -> None:
         self.last_row = -1
         self._domain, self._group = key
         self._sizes, self._tally = sizes, tally
-        self._gap = gap
+        self._settle = settle
+        self._gap: float | None = None
         self._waiting: list[Steps] = []  # until there are enough rows to know the usual time step
         self._last: Steps | None = None  # the row before
         self._run: Run | None = None
@@ -111,11 +121,10 @@ class Recording:
         yield from self._end_run("at_end")
 
     def _settle_gap(self) -> Iterator[Found]:
-        """Take the median of the first time steps as the usual one, and then the rows that waited for it."""
+        """Settle by the first times what a gap is, and take the rows that waited for it."""
         waiting, self._waiting = self._waiting, []
         times = np.concatenate([steps.time for steps in waiting if steps.time is not None])[:LOOK]
-        forward = np.diff(times)[np.diff(times) > 0]
-        self._gap = TOLERANCE * float(np.median(forward)) if len(forward) else 0.0
+        self._gap = self._settle(times)
         for steps in waiting:
             yield from self._take(steps)
 
