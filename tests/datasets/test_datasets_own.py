@@ -241,6 +241,32 @@ def test_a_gap_below_the_step_makes_up_nothing(folder: Path) -> None:
     assert read_card(make(folder, time_col="t", group_col="g", rate=50.0, gap=1.0))["windows"] < 20
 
 
+def test_uneven_clocks_are_explained(folder: Path) -> None:
+    jittered = np.cumsum(np.where(np.arange(100) % 3, 1.0, 2.0))
+    table(t=jittered).to_csv(folder / "a.csv", index=False)
+    message = r"33 after a gap, a time step of more than 1.5\).* If the clock is only uneven, give a larger --gap"
+    refused(folder, message, time_col="t")
+    assert "Rows with the same time" not in " ".join(read_card(make(folder, time_col="t", gap=2.0))["notes"])
+    again = folder.parent / "again"
+    again.mkdir()
+    table(t=np.arange(100) // 5).to_csv(again / "a.csv", index=False)
+    with pytest.raises(InputError, match=r"80 with the same time as the row before.* leave time_col out"):
+        make(again, time_col="t", force=True)
+    table(t=[*range(60), *range(59, 99)]).to_csv(again / "a.csv", index=False)
+    notes = read_card(make(again, time_col="t", force=True, chunk_rows=7))["notes"]
+    assert "Rows with the same time as the row before, which cut: 1." in notes
+
+
+def test_different_time_steps_are_noted(folder: Path) -> None:
+    for name, step in (("a", 0.01), ("b", 0.02), ("c", 0.0201)):
+        table(t=np.arange(100) * step).to_csv(folder / f"{name}.csv", index=False)
+    said = "The usual time step differs between files, from 0.01 (a.csv) to 0.0201 (c.csv): give --rate"
+    assert said in " ".join(read_card(make(folder, time_col="t"))["notes"])
+    assert said not in " ".join(read_card(make(folder, time_col="t", rate=50.0, window=5, force=True))["notes"])
+    (folder / "a.csv").unlink()
+    assert said[:30] not in " ".join(read_card(make(folder, time_col="t", force=True))["notes"])
+
+
 def test_an_exact_grid_keeps_its_last_sample() -> None:
     for rate in (3.0, 7.0, 50.0, 100.0):
         time = np.arange(1000) / rate + 0.1

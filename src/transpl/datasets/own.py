@@ -168,6 +168,7 @@ def _notes(tally: Tally, parts: NDArray[np.int8], rate: float | None) -> list[st
         f"{unit} left over at the end of a recording": tally.at_end,
         f"{unit} between windows, because the step is longer than the window": tally.between,
         "Rows with an earlier time than the row before (sort each recording by time)": tally.backwards,
+        "Rows with the same time as the row before, which cut": tally.standing,
         "Windows across the border between train and test, left out": int((parts == DROPPED).sum()),
     }
     return [f"{words}: {n:,}." for words, n in reasons.items() if n]

@@ -12,6 +12,7 @@ from transpl.errors import wrong
 
 TOLERANCE = 1.5  # a longer step than so many usual ones is a gap, as in transpl.windows.time_breaks
 _MOST_PER_ROW = 10  # more samples than that are made up by interpolation
+_SAME_STEP = 1.1  # files whose usual steps differ by a larger factor are sampled differently
 _UNITS = {3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}
 
 
@@ -40,6 +41,25 @@ def refuse_rate(rate: float, clock: Clock, name: str) -> None:
             got=f"{rate:g}, which makes {per_row:,.0f} samples of a row of {name} (usual time step: {clock.step:g})",
             advice=_unit_advice(rate, per_row),
         )
+
+
+def describe_gap(clocks: list[Clock]) -> str:
+    """Return the longest step that is no gap, in words; a range if recordings differ."""
+    gaps = sorted({clock.gap for clock in clocks})
+    return f"{gaps[0]:g}" if len(gaps) == 1 else f"{gaps[0]:g} to {gaps[-1]:g}, by recording"
+
+
+def different_steps(files: dict[str, list[Clock]]) -> list[str]:
+    """Return a sentence if the usual time step is not the same in all files."""
+    known = {name: [clock.step for clock in clocks if clock.step > 0] for name, clocks in files.items()}
+    usual = {name: float(np.median(steps)) for name, steps in known.items() if steps}
+    if not usual:
+        return []
+    shortest, longest = min(usual, key=usual.__getitem__), max(usual, key=usual.__getitem__)
+    if usual[longest] <= _SAME_STEP * usual[shortest]:
+        return []
+    span = f"from {usual[shortest]:g} ({shortest}) to {usual[longest]:g} ({longest})"
+    return [f"The usual time step differs between files, {span}: give --rate, so that windows last equally long."]
 
 
 def _unit_advice(rate: float, per_row: float) -> str:

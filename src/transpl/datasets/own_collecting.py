@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl.datasets.own_clock import Clock, describe_gap, different_steps
 from transpl.datasets.own_cutting import FileCutter, Found, Tally
 from transpl.datasets.own_rows import Layout, Vocabulary, Words, partial_columns, read_steps
 from transpl.datasets.own_runs import Sizes
@@ -47,6 +48,7 @@ def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, w
     """Cut every table; windows go to the window file as they come."""
     words, tally = Vocabulary(Words(), Words(), Words(), Counter()), Tally()
     batches: list[_Batch] = []
+    clocks: dict[str, list[Clock]] = {}
     for number, path in enumerate(files.tables):
         cutter, before = FileCutter(title(path, files.root), sizes, gap), windows.count
         given = words.domain.add(_domain_of(path, files)) if files.domain_from else None
@@ -54,10 +56,12 @@ def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, w
             windows.append(found.pieces.X)
             batches.append(_Batch(number, found.domain if given is None else given, *found[1:3], *found.pieces[1:]))
         tally.add(cutter.tally)
+        clocks[title(path, files.root)] = cutter.clocks
         say(f"{title(path, files.root)}: {cutter.tally.rows:,} rows, {windows.count - before:,} windows")
     if not batches:
-        raise _nothing(files.root, sizes, tally)
-    return _settled(batches, files, words, tally)
+        raise _nothing(files.root, sizes, tally, [clock for some in clocks.values() for clock in some])
+    own = _settled(batches, files, words, tally)
+    return own if sizes.rate is not None else own._replace(remarks=own.remarks + different_steps(clocks))
 
 
 def title(path: Path, root: Path) -> str:
@@ -152,11 +156,20 @@ def _recording_name(key: Ints, files: OwnFiles, words: Vocabulary) -> str:
     return " / ".join(parts)
 
 
-def _nothing(root: Path, sizes: Sizes, tally: Tally) -> InputError:
-    backwards = " Sort each recording by time: in some rows it goes back." if tally.backwards else ""
+def _nothing(root: Path, sizes: Sizes, tally: Tally, clocks: list[Clock]) -> InputError:
+    counts = [f"{tally.missing:,} with a missing value", f"{tally.unlabelled:,} unlabelled"]
+    advice = ["Choose a shorter window, or check time_col, group_col, gap and the channels."]
+    if tally.gaps:
+        counts.append(f"{tally.gaps:,} after a gap, a time step of more than {describe_gap(clocks)}")
+        advice.append("If the clock is only uneven, give a larger --gap.")
+    if tally.standing:
+        counts.append(f"{tally.standing:,} with the same time as the row before")
+        advice.append("Rows of the same time cut too: give each its own time, or leave time_col out.")
+    if tally.backwards:
+        advice.append("Sort each recording by time: in some rows it goes back.")
     return wrong(
         str(root),
         expected=f"{sizes.window} samples on end (the window) with one label and without gap or missing value",
-        got=f"none among {tally.rows:,} rows ({tally.missing:,} with a missing value, {tally.unlabelled:,} unlabelled)",
-        advice=f"Choose a shorter window, or check time_col, group_col, gap and the channels.{backwards}",
+        got=f"none among {tally.rows:,} rows ({', '.join(counts)})",
+        advice=" ".join(advice),
     )

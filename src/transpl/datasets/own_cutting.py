@@ -42,6 +42,8 @@ class Tally:
     missing: int = 0
     unlabelled: int = 0
     backwards: int = 0
+    standing: int = 0
+    gaps: int = 0
     before_gap: int = 0
     before_label: int = 0
     at_end: int = 0
@@ -179,6 +181,8 @@ class Recording:
             ahead = np.diff(steps.time, prepend=last.time)
             gaps = ~((ahead > 0) & (ahead <= (self._gap or 0.0)))
             self._tally.backwards += int((ahead < 0).sum())
+            self._tally.standing += int((ahead == 0).sum()) - (self._last is None)
+            self._tally.gaps += int((ahead > (self._gap or 0.0)).sum())
         if self._last is None:
             gaps[0] = False
         return gaps, changes
