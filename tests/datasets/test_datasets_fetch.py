@@ -9,6 +9,7 @@ import socket
 import struct
 import tarfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,17 @@ from transpl.errors import NotReadable
 
 CONTENT = bytes(range(256)) * 2000
 HASH = hashlib.sha256(CONTENT).hexdigest()
+PAGE = b"<!DOCTYPE html><title>Down for maintenance</title>"
+
+
+def zipped(text: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("x.txt", text)
+    return buffer.getvalue()
+
+
+OLD, NEW = zipped("old"), zipped("new")
 
 
 class Host(ThreadingHTTPServer):
@@ -236,25 +248,73 @@ def test_offline_says_what_to_put_where(host: Host, tmp_path: Path) -> None:
 
 
 def test_the_first_hash_is_recorded_and_holds(host: Host, tmp_path: Path) -> None:
-    file = remote(host.url("/a", b"old", b"new"), sha256=None)
+    file = remote(host.url("/a", OLD, NEW), sha256=None)
     path = fetch.fetch(file, tmp_path)
     record = tmp_path / "data.zip.sha256"
-    assert record.read_text() == f"{hashlib.sha256(b'old').hexdigest()}  data.zip\n"
-    path.write_bytes(b"changed")
+    assert record.read_text() == f"{hashlib.sha256(OLD).hexdigest()}  data.zip\n"
+    changed = zipped("changed")
+    path.write_bytes(changed)
     assert "delete" in refused(file, tmp_path, "wrong bytes", offline=True)
     message = refused(file, tmp_path, "could not be downloaded")  # the host has another version now
     assert str(record) in message
-    assert path.read_bytes() == b"changed"
+    assert path.read_bytes() == changed
     record.unlink()
     path.unlink()
-    assert fetch.fetch(file, tmp_path).read_bytes() == b"new"
-    assert record.read_text().startswith(hashlib.sha256(b"new").hexdigest())
+    assert fetch.fetch(file, tmp_path).read_bytes() == NEW
+    assert record.read_text().startswith(hashlib.sha256(NEW).hexdigest())
+
+
+@pytest.mark.parametrize("name", ["data.zip", "data.tar", "data.tar.gz", "data.tgz"])
+def test_a_page_is_not_taken_for_an_archive_without_a_hash(host: Host, tmp_path: Path, name: str) -> None:
+    file = RemoteFile(name, (host.url("/a", PAGE),))
+    assert "DOCTYPE" in refused(file, tmp_path, "not the archive that data")
+    assert len(host.asked) == fetch.TRIES
+    assert files(tmp_path) == []
+
+
+def test_a_zip_that_is_cut_is_noticed_without_hash_and_length(host: Host, tmp_path: Path) -> None:
+    assert fetch.fetch(remote(host.url("/a", OLD[:-10], PAGE, OLD), sha256=None), tmp_path).read_bytes() == OLD
+
+
+def test_a_page_recorded_by_an_older_version_is_replaced(host: Host, tmp_path: Path) -> None:
+    file, path = remote(host.url("/a", OLD), sha256=None), tmp_path / "data.zip"
+    for offline in (True, False):
+        path.write_bytes(PAGE)
+        (tmp_path / "data.zip.sha256").write_text(f"{hashlib.sha256(PAGE).hexdigest()}  data.zip\n")
+        if offline:
+            refused(file, tmp_path, "wrong bytes", offline=True)
+    assert fetch.fetch(file, tmp_path).read_bytes() == OLD
+    assert fetch.fetch(file, tmp_path, offline=True) == path
+
+
+def with_alternative(first: str, second: str) -> RemoteFile:
+    inner = RemoteFile("inner.zip", (second,), hashlib.sha256(NEW).hexdigest())
+    return RemoteFile("data.zip", (first,), hashlib.sha256(OLD).hexdigest(), instead=(inner,))
+
+
+def test_an_alternative_has_its_own_name_and_hash(host: Host, tmp_path: Path) -> None:
+    file = with_alternative(host.url("/a", 404), host.url("/b", NEW))
+    path = fetch.fetch(file, tmp_path)
+    assert (path.name, path.read_bytes()) == ("inner.zip", NEW)
+    assert fetch.fetch(file, tmp_path) == fetch.fetch(file, tmp_path, offline=True) == path
+    assert host.asked == ["/a", "/b"]
+    (tmp_path / "data.zip").write_bytes(OLD)
+    assert fetch.fetch(file, tmp_path, offline=True).name == "data.zip"
+
+
+def test_an_alternative_is_named_when_all_fails(host: Host, tmp_path: Path) -> None:
+    file = with_alternative(host.url("/a", 404), host.url("/b", OLD))
+    for offline in (True, False):
+        message = refused(file, tmp_path, "or get inner.zip", offline=offline)
+        for choice in file.choices:
+            assert all(str(part) in message for part in (choice.sha256, choice.urls[0], tmp_path / choice.name))
+    assert files(tmp_path) == []
 
 
 def test_a_file_put_there_by_hand_is_recorded_too(tmp_path: Path) -> None:
-    (tmp_path / "data.zip").write_bytes(CONTENT)
+    (tmp_path / "data.zip").write_bytes(OLD)
     fetch.fetch(remote(sha256=None), tmp_path, offline=True)
-    assert (tmp_path / "data.zip.sha256").read_text().startswith(HASH)
+    assert (tmp_path / "data.zip.sha256").read_text().startswith(hashlib.sha256(OLD).hexdigest())
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"abc", b"g" * 64])

@@ -15,6 +15,7 @@ import pytest
 from transpl.datasets import cards, load, prepared
 from transpl.datasets.base import Dataset
 from transpl.datasets.cards import card_path, check_card, read_card
+from transpl.datasets.origins import is_published
 from transpl.datasets.prepare import prepare, recipe_for, refuse_to_replace
 from transpl.datasets.prepared import load_prepared, save_prepared
 from transpl.datasets.recipe import Built, Recipe, RemoteFile, only_file
@@ -222,6 +223,40 @@ def test_downloads_lie_beside_the_prepared_files(recipe: Recipe, archive: Path, 
     npz = prepare("wisdm", offline=True)
     assert read_card(npz)["origin"][0]["urls"] == [*recipe.files[0].urls]
     assert (raw / "raw.zip").is_file()
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_a_damaged_download_is_deleted_if_nobody_vouches_for_it(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    raw = home / "raw" / "wisdm"
+    raw.mkdir(parents=True)
+    damaged = bytearray(archive.read_bytes())
+    damaged[damaged.index(b"10\n20")] ^= 1
+    (raw / "raw.zip").write_bytes(damaged)
+    file = replace(recipe.files[0], sha256=sha256(raw / "raw.zip") if published else None)
+    use(monkeypatch, replace(recipe, files=(file,)))
+    with pytest.raises(NotReadable, match="damaged") as caught:
+        prepare("wisdm", offline=True)
+    assert (raw / "raw.zip").exists() == published
+    assert not (raw / "raw.zip.sha256").exists()
+    assert all(str(raw / name) in str(caught.value) for name in ("raw.zip", "raw.zip.sha256")[: 1 if published else 2])
+
+
+def test_an_alternative_file_counts_as_published(
+    recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = replace(recipe.files[0], name="inner.zip", urls=("https://example.invalid/inner.zip",))
+    use(monkeypatch, replace(recipe, files=(replace(recipe.files[0], sha256="0" * 64, instead=(inner,)),)))
+    (home / "raw" / "wisdm").mkdir(parents=True)
+    (home / "raw" / "wisdm" / "inner.zip").write_bytes(archive.read_bytes())
+    card = read_card(prepare("wisdm", offline=True))
+    assert card["origin"] == [{"name": "inner.zip", "sha256": sha256(archive), "urls": [*inner.urls]}]
+    assert is_published(card["origin"], recipe_for("wisdm").files)
+    assert not is_published([{"name": "inner.zip", "sha256": "1" * 64}], recipe_for("wisdm").files)
+    ear = Ear()
+    prepare("wisdm", offline=True, say=ear)
+    assert ear.heard("already prepared")
 
 
 def test_offline_without_the_file(recipe: Recipe, home: Path) -> None:

@@ -160,7 +160,7 @@ def test_nesting_has_an_end(tmp_path: Path) -> None:
 def test_a_damaged_nested_archive_is_named(tmp_path: Path) -> None:
     message = refused(tmp_path, zipped({"deep/in.zip": zipped(FILES)[:-30], "x": b""}), "damaged")
     assert "data.zip: deep/in.zip: damaged" in message
-    refused(tmp_path, zipped({"in.zip": b"<html>not found</html>"}), "data.zip: in.zip: not a whole .zip")
+    refused(tmp_path, zipped({"in.zip": b"<html>not found</html>"}), "data.zip: in.zip: damaged.*not a whole .zip")
 
 
 BAD_NAMES = ["../x", "a/../../x", "/tmp/x", "..", "\\x", "..\\x", "C:\\x", "C:x", "c:/x", "a/C:/x", "//host/x"]

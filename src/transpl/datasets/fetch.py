@@ -2,7 +2,7 @@
 
 A file that is there with the right bytes is used without a network. Where nobody has published a hash, that of the
 first download is written beside the file (`<name>.sha256`) and holds from then on. Such a first download is checked
-only for its length, if the host tells it.
+for its length, if the host tells it, and for being an archive of the kind its name says: hosts answer with a page, too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from transpl.datasets.download_bar import download_bar
+from transpl.datasets.members import is_archive_as_named
 from transpl.datasets.recipe import RemoteFile, Say
 from transpl.errors import InputError, NotReadable, unreadable
 from transpl.files import replacing, sha256, write_text
@@ -40,56 +41,94 @@ def fetch(
     offline : use no network; a file that is not there is an error that says what to put where
     progress : draw a bar on stderr, if that is a terminal
     """
-    path = Path(folder) / file.name
+    folder = Path(folder)
+    for choice in file.choices:
+        if _is_there(choice, folder / choice.name, say):
+            return folder / choice.name
+    if offline:
+        present = (folder / file.name).exists()
+        raise _put_it_there(file, folder, "has the wrong bytes" if present else "is not there")
+    failures: list[str] = []
+    for choice in file.choices:
+        if _download(choice, folder / choice.name, failures, progress=progress, say=say):
+            return folder / choice.name
+    problem = f"could not be downloaded ({'; '.join(failures) or 'no address is known'})"
+    raise _put_it_there(file, folder, problem)
+
+
+def discard(path: Path) -> list[Path]:
+    """Delete a download and the record of its hash; return what was there."""
+    present = [each for each in (path, _record_of(path)) if each.exists()]
+    for each in present:
+        each.unlink()
+    return present
+
+
+def _is_there(file: RemoteFile, path: Path, say: Say) -> bool:
+    """Say whether the right bytes lie at `path`; where no hash is known they are right from now on."""
     expected = _expected_hash(file, path)
     present = _hash_of(path)
-    if present is not None and expected in (None, present):
-        _record(file, path, present)
-        return path
-    if present is not None:
+    if present is None:
+        return False
+    if file.sha256 is None and not is_archive_as_named(path, file.name):
+        say(f"{path} is not the archive that its name says: it is not used.")
+        if expected == present:  # it should never have been recorded
+            with suppress(OSError):
+                _record_of(path).unlink()
+        return False
+    if expected not in (None, present):
         say(f"{path} has other bytes than it should (SHA-256 {present[:12]}...): it is not used.")
-    if offline:
-        raise _put_it_there(file, path, expected, "is not there" if present is None else "has the wrong bytes")
-    _record(file, path, _download(file, path, expected, progress=progress, say=say))
-    return path
+        return False
+    _record(file, path, present)
+    return True
 
 
-def _download(file: RemoteFile, path: Path, expected: str | None, *, progress: bool, say: Say) -> str:
-    """Put the file at `path` from the first address that gives it; return its hash."""
-    failures = []
+def _download(file: RemoteFile, path: Path, failures: list[str], *, progress: bool, say: Say) -> bool:
+    """Put the file at `path` from the first address that gives it; add to `failures` what the others said."""
     for url in file.urls:
         say(f"Downloading {file.name} from {url}")
         try:
-            return _try_repeatedly(url, path, expected, progress=progress, say=say)
+            _record(file, path, _try_repeatedly(url, file, path, progress=progress, say=say))
         except (_Failed, _NoUse) as error:
             failures.append(f"{url}: {error}")
             say(f"{url} did not give the file: {error}")
-    problem = f"could not be downloaded ({'; '.join(failures) or 'no address is known'})"
-    raise _put_it_there(file, path, expected, problem)
+        else:
+            return True
+    return False
 
 
-def _try_repeatedly(url: str, path: Path, expected: str | None, *, progress: bool, say: Say) -> str:
+def _try_repeatedly(url: str, file: RemoteFile, path: Path, *, progress: bool, say: Say) -> str:
     for again in range(TRIES - 1):
         try:
-            return _try(url, path, expected, progress=progress)
+            return _try(url, file, path, progress=progress)
         except _Failed as error:
             say(f"{url}: {error}; trying again")
             time.sleep(PAUSE * 2**again)
-    return _try(url, path, expected, progress=progress)
+    return _try(url, file, path, progress=progress)
 
 
-def _try(url: str, path: Path, expected: str | None, *, progress: bool) -> str:
+def _try(url: str, file: RemoteFile, path: Path, *, progress: bool) -> str:
+    """Put what `url` sends at `path` if it is right; return its hash."""
     try:
         with replacing(path) as part:
             _transfer(url, part, title=path.name, progress=progress)
-            found = sha256(part)
-            if expected not in (None, found):
-                raise _Failed(f"sent {part.stat().st_size} bytes with SHA-256 {found}, not {expected}")
-            return found
+            return _checked(part, file, _expected_hash(file, path))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise _verdict(path, error) from None
+
+
+def _checked(part: Path, file: RemoteFile, expected: str | None) -> str:
+    """Return the hash of what was sent; raise if it is not what was asked for."""
+    found, size = sha256(part), part.stat().st_size
+    if file.sha256 is None and not is_archive_as_named(part, file.name):
+        with open(part, "rb") as stream:
+            start = stream.read(20)
+        raise _Failed(f"sent {size} bytes that are not the archive that {file.name} should be (they begin {start!r})")
+    if expected not in (None, found):
+        raise _Failed(f"sent {size} bytes with SHA-256 {found}, not {expected}")
+    return found
 
 
 def _transfer(url: str, part: Path, *, title: str, progress: bool) -> None:
@@ -173,10 +212,16 @@ def _hash_of(path: Path) -> str | None:
         raise unreadable(path, problem=f"cannot be read ({error.strerror})", advice="Move it away.") from None
 
 
-def _put_it_there(file: RemoteFile, path: Path, expected: str | None, problem: str) -> NotReadable:
+def _put_it_there(file: RemoteFile, folder: Path, problem: str) -> NotReadable:
     """Say which file to put where by hand."""
+    advice = "; or get ".join(_by_hand(choice, folder / choice.name) for choice in file.choices)
+    return unreadable(folder / file.name, problem=problem, advice=f"Get {advice}.")
+
+
+def _by_hand(file: RemoteFile, path: Path) -> str:
+    expected = _expected_hash(file, path)
     which = f"{file.name} (SHA-256 {'unknown' if expected is None else expected})"
-    advice = f"Get {which} from {' or '.join(file.urls) or 'its host'} and put it at {path}"
+    words = f"{which} from {' or '.join(file.urls) or 'its host'} and put it at {path}"
     if expected is not None and file.sha256 is None:
-        advice += f"; if the host has a new version, delete {_record_of(path)} first"
-    return unreadable(path, problem=problem, advice=f"{advice}.")
+        words += f" (if the host has a new version, delete {_record_of(path)} first)"
+    return words

@@ -237,9 +237,15 @@ RECIPE = Recipe(
     files=(
         RemoteFile(
             name="heterogeneity+activity+recognition.zip",
-            urls=(
-                "https://archive.ics.uci.edu/static/public/344/heterogeneity+activity+recognition.zip",
-                "https://archive.ics.uci.edu/ml/machine-learning-databases/00344/Activity%20recognition%20exp.zip",
+            urls=("https://archive.ics.uci.edu/static/public/344/heterogeneity+activity+recognition.zip",),
+            instead=(  # the host's older address sends the archive inside the other one
+                RemoteFile(
+                    name="Activity recognition exp.zip",
+                    urls=(
+                        "https://archive.ics.uci.edu/ml/machine-learning-databases/00344/Activity%20recognition%20exp.zip",
+                    ),
+                    sha256="d4c0c53b195b523859bf71f5a349d164c7a604a321ff6b0972fbed6e03b46582",
+                ),
             ),
         ),
     ),

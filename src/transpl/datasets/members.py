@@ -40,6 +40,18 @@ class Member(NamedTuple):
     open: Callable[[], IO[bytes]]
 
 
+def is_archive_as_named(path: Path, name: str) -> bool:
+    """Say whether the file looks like the kind of archive that `name` ends in, if it ends in one."""
+    ending = name.lower()
+    with open(path, "rb") as stream:
+        start = stream.read(2)
+    if ending.endswith(".zip"):
+        return start == _ZIP and zipfile.is_zipfile(path)
+    if ending.endswith((".gz", ".tgz")):
+        return start == _GZIP
+    return not ending.endswith(".tar") or tarfile.is_tarfile(path)
+
+
 def members(archive: Path, shown: str) -> Generator[Member]:
     """Yield what is in `archive`, which messages call `shown`; each must be read before the next.
 
@@ -83,7 +95,7 @@ def _directory(archive: zipfile.ZipFile, stream: IO[bytes]) -> list[zipfile.ZipI
 
 
 def _tar_members(stream: Any, shown: str) -> Iterator[Member]:
-    with closing(_open_tar(stream, shown)) as archive:
+    with closing(_open_tar(stream)) as archive:
         for info in archive:
             if not (info.isdir() or info.isreg()):
                 raise _neither_file_nor_folder(shown, info.name)
@@ -91,12 +103,11 @@ def _tar_members(stream: Any, shown: str) -> Iterator[Member]:
         _read_to_the_end(stream)
 
 
-def _open_tar(stream: Any, shown: str) -> tarfile.TarFile:
+def _open_tar(stream: Any) -> tarfile.TarFile:
     try:
         return tarfile.open(fileobj=stream, mode="r:", tarinfo=_StrictHeader)
     except tarfile.TarError:
-        problem = f"not a whole {', '.join(ENDINGS)}"
-        raise unreadable(shown, problem=problem, advice="Download it again, or give a folder.") from None
+        raise tarfile.ReadError(f"not a whole {', '.join(ENDINGS)}") from None
 
 
 def _content(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

@@ -14,9 +14,10 @@ from transpl.files import sha256
 def archive_origin(path: Path, published: Sequence[RemoteFile] = ()) -> dict[str, Any]:
     """Describe one file; if it is a published one, by name or by hash, with its addresses."""
     found = sha256(path)
-    file = next(
-        (file for file in published if file.sha256 == found or (not file.sha256 and file.name == path.name)), None
-    )
+    choices = [choice for file in published for choice in file.choices]
+    by_hash = [choice for choice in choices if choice.sha256 == found]
+    by_name = [choice for choice in choices if choice.sha256 is None and choice.name == path.name]
+    file = next(iter(by_hash + by_name), None)
     return {
         "name": path.name if file is None else file.name,
         "sha256": found,
@@ -33,8 +34,9 @@ def folder_origin(folder: Path) -> dict[str, Any]:
 
 
 def is_published(origin: Sequence[Mapping[str, Any]], published: Sequence[RemoteFile]) -> bool:
-    """Say whether the files of a card are the published ones, as far as their hashes are known."""
+    """Say whether the files of a card are the published ones or their alternatives, as far as hashes are known."""
     hashes = {str(file.get("name")): file.get("sha256") for file in origin}
-    return set(hashes) == {file.name for file in published} and all(
-        file.sha256 in (None, hashes[file.name]) for file in published
+    return len(hashes) == len(published) and all(
+        any(choice.name in hashes and choice.sha256 in (None, hashes[choice.name]) for choice in file.choices)
+        for file in published
     )

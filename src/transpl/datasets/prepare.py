@@ -17,7 +17,7 @@ from transpl.datasets.normalise import RULES, normalised
 from transpl.datasets.origins import archive_origin, folder_origin, is_published
 from transpl.datasets.prepared import prepared_path, save_prepared
 from transpl.datasets.recipe import Built, Recipe, Say
-from transpl.errors import InputError, one_of, unreadable, wrong
+from transpl.errors import InputError, NotReadable, one_of, unreadable, wrong
 
 STORED_RULES = tuple(rule for rule in RULES if rule != "source_stats")  # which domain is the source is not known yet
 
@@ -58,8 +58,12 @@ def prepare(
         say(f"{name}: already prepared, {npz}")
         return npz
     with scratch_folder(npz.parent) as scratch:
-        raw, origin = (source, origin) if source is not None else _fetched(recipe, npz.parent, offline, say)
-        built = _built(recipe, raw, scratch, chosen, say)
+        if source is None:
+            raw, origin = _fetched(recipe, npz.parent, offline, say)
+            with _discarding_damaged(recipe, raw):
+                built = _built(recipe, raw, scratch, chosen, say)
+        else:
+            built = _built(recipe, source, scratch, chosen, say)
         _refuse_second_scaling(built, normalise)
         notes = [*built.notes, *_deviations(recipe, built.dataset, say)]
         store(
@@ -190,6 +194,23 @@ def _fetched(recipe: Recipe, home: Path, offline: bool, say: Say) -> tuple[Path,
     folder = home / "raw" / recipe.name
     paths = [fetch(file, folder, offline=offline, progress=True, say=say) for file in recipe.files]
     return (paths[0] if len(paths) == 1 else folder), [archive_origin(path, recipe.files) for path in paths]
+
+
+@contextmanager
+def _discarding_damaged(recipe: Recipe, raw: Path) -> Iterator[None]:
+    """Delete downloads that prove damaged, unless a published hash speaks for them: the next run gets them anew."""
+    from transpl.datasets.fetch import discard
+    from transpl.datasets.unpack import DamagedArchive
+
+    try:
+        yield
+    except DamagedArchive as error:
+        folder = raw if raw.is_dir() else raw.parent
+        unproven = [folder / choice.name for file in recipe.files for choice in file.choices if choice.sha256 is None]
+        gone = [str(each) for path in unproven if raw in (path, folder) for each in discard(path)]
+        if not gone:
+            raise
+        raise NotReadable(f"{error} The download was deleted, so it will be fetched again: {', '.join(gone)}") from None
 
 
 def _built(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:

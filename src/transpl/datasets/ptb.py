@@ -298,9 +298,11 @@ RECIPE = Recipe(
     files=(
         RemoteFile(
             name="ptb-diagnostic-ecg-database-1.0.0.zip",
-            urls=(
-                "https://physionet.org/static/published-projects/ptbdb/ptb-diagnostic-ecg-database-1.0.0.zip",
-                "https://physionet.org/content/ptbdb/get-zip/1.0.0/",
+            urls=("https://physionet.org/static/published-projects/ptbdb/ptb-diagnostic-ecg-database-1.0.0.zip",),
+            instead=(  # packed when asked for, so its bytes may be others
+                RemoteFile(
+                    name="ptbdb-get-zip-1.0.0.zip", urls=("https://physionet.org/content/ptbdb/get-zip/1.0.0/",)
+                ),
             ),
         ),
     ),

@@ -23,11 +23,18 @@ class RemoteFile:
     name : what it is called on disk
     urls : where to get it, the host's first, then mirrors and older addresses
     sha256 : None if nobody has published it; then the hash of the first download is recorded
+    instead : files of other bytes with the same content, which will do as well
     """
 
     name: str
     urls: tuple[str, ...]
     sha256: str | None = None
+    instead: tuple[RemoteFile, ...] = ()
+
+    @property
+    def choices(self) -> tuple[RemoteFile, ...]:
+        """Return this file and those that will do as well, the preferred one first."""
+        return (self, *self.instead)
 
 
 class Built(NamedTuple):

@@ -167,10 +167,15 @@ RECIPE = Recipe(
     files=(
         RemoteFile(
             name="human+activity+recognition+using+smartphones.zip",
-            # The host's older address, .../machine-learning-databases/00240/UCI%20HAR%20Dataset.zip, is no mirror: it
-            # sends the archive inside this one, whose SHA-256 is another (2045e435c955214b...).
             urls=("https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",),
             sha256="c00b803081a5c797cd5e4b83700a9810b38d53d9d84e01917e090e1fdbc81031",
+            instead=(  # the host's older address sends the archive inside the other one
+                RemoteFile(
+                    name="UCI HAR Dataset.zip",
+                    urls=("https://archive.ics.uci.edu/ml/machine-learning-databases/00240/UCI%20HAR%20Dataset.zip",),
+                    sha256="2045e435c955214b38145fb5fa00776c72814f01b203fec405152dac7d5bfeb0",
+                ),
+            ),
         ),
     ),
     layout=(

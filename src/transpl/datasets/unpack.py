@@ -19,13 +19,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from transpl.datasets.members import AGAIN, ENDINGS, Member, members
-from transpl.errors import InputError, unreadable, wrong
+from transpl.errors import InputError, NotReadable, unreadable, wrong
 
 MOST_BYTES = 64 << 30
 MOST_FILES = 500_000
 MOST_NESTED = 3
 _CHUNK = 1 << 20
 _THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
+
+class DamagedArchive(NotReadable):
+    """The archive itself is at fault, not the disk or a limit."""
 
 
 class _Limits:
@@ -108,9 +112,13 @@ def _unpack_into(folder: Path, archive: Path, shown: str, limits: _Limits) -> No
         if isinstance(error, OSError) and error.errno in _THE_DISK:
             raise
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise unreadable(shown, problem=f"damaged, or of an unknown kind ({reason})", advice=AGAIN) from None
+        raise _damaged(shown, f"damaged, or of an unknown kind ({reason})") from None
     if not any(folder.iterdir()):
-        raise unreadable(shown, problem="nothing is in it", advice=AGAIN)
+        raise _damaged(shown, "nothing is in it")
+
+
+def _damaged(shown: str, problem: str) -> DamagedArchive:
+    return DamagedArchive(str(unreadable(shown, problem=problem, advice=AGAIN)))
 
 
 def _write(member: Member, place: Path, shown: str, limits: _Limits) -> None:
