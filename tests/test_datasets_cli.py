@@ -76,6 +76,8 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_list_says_what_is_ready_and_what_can_be_prepared(run: Any, raw: Path, home: Path) -> None:
     save_prepared(make_shifted(n_train=6, n_test=4), home / "mine.npz")
     (home / "broken.npz").write_bytes(b"no")
+    for name in ("my data.npz", "[b]bold[b].npz", "ä.npz"):
+        (home / name).write_bytes(b"no")
     code, out, _ = run("list")
     assert code == 0
     lines = {line.split()[0]: line for line in out.splitlines() if line[:1].strip()}
@@ -86,6 +88,15 @@ def test_list_says_what_is_ready_and_what_can_be_prepared(run: Any, raw: Path, h
     assert "30 windows of 3 channels" in lines["mine"]
     assert "damaged" in lines["broken"]
     assert "TRANSPL_DATA" in out
+    assert all("bad name" in line for line in out.splitlines() if line.startswith(("my data", "[b]bold[b]", "ä")))
+    assert "my data" in out
+
+
+def test_list_shows_the_options_of_what_is_ready_too(run: Any, raw: Path, home: Path) -> None:
+    run("prepare", "ptb", "--from", raw)
+    out = run("list")[1]
+    assert "ready" in next(line for line in out.splitlines() if line.startswith("ptb"))
+    assert "--option gain" in out
 
 
 def test_prepare_then_find_it_then_look_at_it(run: Any, raw: Path, home: Path, tmp_path: Path) -> None:

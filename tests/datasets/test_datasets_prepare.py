@@ -147,6 +147,23 @@ def test_what_is_there_is_not_made_again(recipe: Recipe, archive: Path, home: Pa
     assert stamp(npz)[1] == before[1]
 
 
+def test_without_a_source_any_sound_file_will_do(recipe: Recipe, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "numbers.txt").write_text("10\n21\n")
+    npz = prepare("wisdm", source=tmp_path / "mine")
+    before = stamp(npz)
+    ear = Ear()
+    for offline in (True, False):
+        assert prepare("wisdm", offline=offline, say=ear) == npz
+    assert stamp(npz) == before
+    assert ear.heard(f"already prepared, {npz} (made from mine/")
+    with pytest.raises(InputError, match=r"raw\.zip"):
+        prepare("wisdm", offline=True, options={"gain": 2.0})
+    with pytest.raises(InputError, match=r"raw\.zip"):
+        prepare("wisdm", offline=True, force=True)
+    assert stamp(npz) == before
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [({"options": {"gain": 2.0}}, "another options"), ({"normalise": "per_split"}, "another normalise")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,8 @@ def prepare(
     npz = prepared_path(name, home)
     origin = None if source is None else _origin_of(source, recipe)
     wanted = {"rule": recipe.rule, "options": chosen, "normalise": normalise, "origin": origin}
-    if not force and _is_done(npz, recipe, wanted, say):
-        say(f"{name}: already prepared, {npz}")
+    if not force and _is_done(npz, wanted, say):
+        say(f"{name}: already prepared, {npz}{_other_source(npz, recipe) if source is None else ''}")
         return npz
     with scratch_folder(npz.parent) as scratch:
         if source is None:
@@ -141,7 +141,7 @@ def _origin_of(source: Path, recipe: Recipe) -> list[dict[str, Any]]:
     raise unreadable(source, problem="no such file or folder", advice=f"Expected: {recipe.layout}")
 
 
-def _is_done(npz: Path, recipe: Recipe, wanted: Mapping[str, Any], say: Say) -> bool:
+def _is_done(npz: Path, wanted: Mapping[str, Any], say: Say) -> bool:
     """Say whether `npz` is what would be made; a file that is not ours to replace is refused."""
     if not npz.exists():
         return False
@@ -156,13 +156,14 @@ def _is_done(npz: Path, recipe: Recipe, wanted: Mapping[str, Any], say: Say) -> 
     if card["made_by"] != "prepare":
         problem = f"was made by transpl datasets {card['made_by']}"
         raise unreadable(npz, problem=problem, advice="Add --force to replace it.")
-    differs = _differences(card, recipe, wanted)
+    differs = _differences(card, wanted)
     if differs:
         say(f"{npz.stem}: preparing it again, because of another {', '.join(differs)}")
     return not differs
 
 
-def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, Any]) -> list[str]:
+def _differences(card: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Name what is not as wanted; an origin of None means that any source will do."""
     from transpl import __version__
 
     rule = card.get("default_rule") or card["rule"]
@@ -170,11 +171,21 @@ def _differences(card: Mapping[str, Any], recipe: Recipe, wanted: Mapping[str, A
     differs = [key for key in ("rule", "options", "normalise") if found[key] != _as_json(wanted[key])]
     if card["transpl_version"] != __version__:
         differs.append("version of transpl")
-    if wanted["origin"] is None:
-        same = is_published(card["origin"], recipe.files)
-    else:
-        same = [file.get("sha256") for file in card["origin"]] == [file["sha256"] for file in wanted["origin"]]
-    return differs if same else [*differs, "source"]
+    if wanted["origin"] is not None and _hashes(card["origin"]) != _hashes(wanted["origin"]):
+        differs.append("source")
+    return differs
+
+
+def _hashes(origin: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [file.get("sha256") for file in origin]
+
+
+def _other_source(npz: Path, recipe: Recipe) -> str:
+    """Say what a prepared file was made from, if not from the published files."""
+    origin = read_card(npz)["origin"]
+    if is_published(origin, recipe.files):
+        return ""
+    return f" (made from {', '.join(str(file.get('name')) for file in origin)}; --force makes it from a download)"
 
 
 def _asked_for(recorded: str) -> str:

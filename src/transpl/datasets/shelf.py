@@ -14,7 +14,7 @@ from transpl.datasets.card_table import size
 from transpl.datasets.cards import card_or_contents, card_path, contents, read_card
 from transpl.datasets.prepare import recipe_for
 from transpl.datasets.prepared import prepared_path, save_prepared
-from transpl.errors import NotReadable
+from transpl.errors import InputError, NotReadable
 
 _BUILT_IN_TITLES = {
     "synthetic": "made data with a known shift, drawn when loaded",
@@ -31,7 +31,7 @@ def shelf_view() -> Table:
     ready = names()
     for name in dict.fromkeys([*BUILT_IN, *RECIPES, *ready]):
         state, words = _row(name, name in ready)
-        table.add_row(name, state, Text(words))
+        table.add_row(Text(name), state, Text(words))
     return table
 
 
@@ -51,9 +51,15 @@ def card_of(name: str) -> dict[str, Any]:
 def _row(name: str, ready: bool) -> tuple[str, str]:
     if name in BUILT_IN:
         return ("ready" if ready else "not installed"), _BUILT_IN_TITLES[name]
-    if not ready:
-        return "to prepare", _recipe_words(name)
-    npz = prepared_path(name)
+    state, words = _file_row(name) if ready else ("to prepare", _recipe_words(name))
+    return state, words + (_option_lines(name) if name in RECIPES else "")
+
+
+def _file_row(name: str) -> tuple[str, str]:
+    try:
+        npz = prepared_path(name)
+    except InputError as error:
+        return "bad name", str(error)
     try:
         card = read_card(npz) if card_path(npz).is_file() else {**contents(npz), "title": ""}
     except NotReadable as error:
@@ -63,5 +69,8 @@ def _row(name: str, ready: bool) -> tuple[str, str]:
 
 def _recipe_words(name: str) -> str:
     recipe = recipe_for(name)
-    options = "".join(f"\n  --option {key}=...: {words}" for key, words in recipe.options.items())
-    return f"{recipe.title}. Licence: {recipe.licence}{options}"
+    return f"{recipe.title}. Licence: {recipe.licence}"
+
+
+def _option_lines(name: str) -> str:
+    return "".join(f"\n  --option {key}=...: {words}" for key, words in recipe_for(name).options.items())
