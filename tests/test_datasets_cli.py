@@ -181,7 +181,8 @@ def test_import(run: Any, tmp_path: Path, home: Path, monkeypatch: pytest.Monkey
     (tmp_path / "HAR" / "train_1.pt").write_bytes(b"any")
     asked = []
 
-    def reader(folder: Path, name: str) -> Dataset:
+    def reader(folder: Path, name: str, **choices: Any) -> Dataset:
+        assert choices == {"like": None, "n_channels": None}
         asked.append((folder, name))
         return make_shifted(n_train=6, n_test=4)
 
@@ -195,6 +196,31 @@ def test_import(run: Any, tmp_path: Path, home: Path, monkeypatch: pytest.Monkey
         assert card["origin"][0]["name"] == "HAR/"
     code, _, err = run("import", tmp_path / "HAR", "--format", "adatime", "--name", "har-adatime")
     assert (code, "exists already" in err) == (2, True)
+
+
+def test_import_of_real_files(run: Any, tmp_path: Path, home: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from transpl.datasets.foreign import PUBLISHED_NAMES
+
+    (tmp_path / "HAR").mkdir()
+    for path in (tmp_path / "HAR" / f"{split}_{domain}.pt" for split in ("train", "test") for domain in (2, 7, 11)):
+        torch.save({"samples": torch.randn(6, 9, 9), "labels": [0, 1, 2, 3, 4, 5]}, path)
+    words = ["import", tmp_path / "HAR", "--format", "adatime", "--name", "mine"]
+    code, _, err = run(*words)
+    assert (code, "--n-channels" in err) == (2, True)
+    assert run(*words, "--like", "ucihar")[0] == 0
+    dataset = datasets.load("mine")
+    assert (dataset.class_names, dataset.channel_names) == PUBLISHED_NAMES["ucihar"]
+    assert dataset.pairs == ((2, 11),)
+    assert read_card(home / "mine.npz")["options"] == {"format": "adatime", "like": "ucihar"}
+    assert run(*words, "--n-channels", 9, "--force")[0] == 0
+    assert datasets.load("mine").class_names == ("0", "1", "2", "3", "4", "5")
+
+
+def test_import_help_shows_which_files(run: Any) -> None:
+    out = run("import", "--help")[1]
+    assert "train_<id>.pt" in out
+    assert "USER<id>_trainX.pkl" in out
 
 
 @pytest.mark.parametrize(

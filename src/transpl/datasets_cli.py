@@ -6,6 +6,7 @@ As in `transpl.cli`: parses, calls, prints; heavy imports wait inside the comman
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,15 @@ class Format(StrEnum):
 
     adatime = "adatime"
     transpl = "transpl"
+
+
+class Published(StrEnum):
+    """Whose class and channel names and pairs."""
+
+    ucihar = "ucihar"
+    wisdm = "wisdm"
+    hhar = "hhar"
+    ptb = "ptb"
 
 
 Force = Annotated[bool, typer.Option("--force", help="Do it again; replace what is there.")]
@@ -83,9 +93,15 @@ def info(
 
 @app.command("import", epilog="Example: `transpl datasets import data/HAR --format adatime --name har-adatime`")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="Folder with train_<id>.pt or USER<id>_trainX.pkl files.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with `train_<id>.pt` or `USER<id>_trainX.pkl` files.")],
     format: Annotated[Format, typer.Option(help="Whose files they are.")],
     name: Name,
+    like: Annotated[
+        Published | None, typer.Option(help="Take the names of this set, and its pairs as far as they are there.")
+    ] = None,
+    n_channels: Annotated[
+        int | None, typer.Option(min=1, help="Which axis is channels. Default: that of --like, or the shorter one.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Take over files that AdaTime or TransPL's own code has prepared, without running what is pickled in them."""
@@ -95,8 +111,9 @@ def import_(
 
     npz = prepared_path(name)
     refuse_to_replace(npz, force)
-    dataset = _read_foreign(format, folder, name)
-    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder), _say)
+    choices = {"like": None if like is None else like.value, "n_channels": n_channels}
+    dataset = _foreign_reader(format)(folder, name, **choices)
+    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), _say)
     typer.echo(npz)
 
 
@@ -178,14 +195,13 @@ def _options(words: list[str]) -> dict[str, Any]:
     return options
 
 
-def _read_foreign(format: Format, folder: Path, name: str) -> Dataset:
+def _foreign_reader(format: Format) -> Callable[..., Dataset]:
     from transpl.datasets import foreign
 
-    read = foreign.read_adatime if format is Format.adatime else foreign.read_transpl
-    return read(folder, name)
+    return foreign.read_adatime if format is Format.adatime else foreign.read_transpl
 
 
-def _foreign_provenance(format: Format, folder: Path) -> Any:
+def _foreign_provenance(format: Format, folder: Path, choices: dict[str, Any]) -> Any:
     from transpl.datasets.cards import Provenance
     from transpl.datasets.origins import folder_origin
 
@@ -194,5 +210,5 @@ def _foreign_provenance(format: Format, folder: Path) -> Any:
         title=f"{format.value} files in {folder.resolve().name}",
         rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
         origin=[folder_origin(folder)],
-        options={"format": format.value},
+        options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
     )

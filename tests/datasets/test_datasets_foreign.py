@@ -185,6 +185,19 @@ def test_published_sets_get_their_names_and_pairs(tmp_path: Path) -> None:
         read_adatime(tmp_path / "hhar", "ucihar")
 
 
+def test_like_gives_names_and_the_pairs_that_are_there(tmp_path: Path) -> None:
+    for domain in (0, 2, 6, 7):
+        both_splits(tmp_path / "part", windows(6), [0, 1.0, 2, 3, 4, 5], domain)
+    dataset = read_adatime(tmp_path / "part", "mine", like="hhar")
+    assert (dataset.class_names, dataset.channel_names) == PUBLISHED_NAMES["hhar"]
+    assert dataset.pairs == ((0, 6), (2, 7), (0, 2))
+    alone = both_splits(tmp_path / "alone", windows(6), np.arange(6), 3)
+    both_splits(alone, windows(6), np.arange(6), 4)
+    assert read_adatime(alone, "mine", like="hhar").pairs == ((3, 4), (4, 3))
+    refused(read_adatime, alone, "no axis of 9 channels", like="ucihar")
+    refused(read_adatime, alone, "like: expected one of 'ucihar'", like="mnist")
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the team's copies of the real data are not here")
 @pytest.mark.parametrize("name", PUBLISHED_NAMES)
 def test_published_names_are_those_of_the_real_data(name: str) -> None:
@@ -236,7 +249,11 @@ def test_one_domain_in_two_files(authors: Path) -> None:
         (windows(4), np.array([0, 1, np.nan, 0]), "the label nan is not a class index"),
         (windows(4), np.array([0, 1, 1e12, 0]), "is not a class index"),
         (windows(4), np.array(list("abcd")), "labels are <U1"),
-        (windows(4), [0, 1, 0, 1], "labels are object"),
+        (windows(4), [0, 1, 0], r"shape \(3,\), not one number for each of 4"),
+        (windows(4), [0, 1, 0, "1"], "labels are object"),
+        (windows(4), [[0, 1], 0, 1], "labels are object"),
+        (windows(4), [0, 1, 0, True], "labels are object"),
+        (windows(4), [0, 1, 0, 1 << 70], "labels are object"),
         (windows(4)[0, 0], np.zeros(8), "two or three axes"),
         (windows(4)[:, :0], np.zeros(4), "windows without entries"),
         (windows(4).tolist(), np.zeros(4), "not an array"),

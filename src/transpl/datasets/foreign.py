@@ -6,8 +6,9 @@ AdaTime   `train_<id>.pt` and `test_<id>.pt`: a dict of `samples` and `labels` (
 TransPL   `USER<id>_trainX.pkl`, `USER<id>_trainY.csv` and the same with `test`; also `DOMAIN<id>_...`. X is a pickled
           array (n, time, channels); the csv gives for each row of X (`GLOBAL_ID`) its class (`y_true`).
 
-Values are taken as they are: nothing is scaled. Nothing in the files is run. For the data sets of the paper, number of
-channels and names are the published ones by default; elsewhere classes are called "0", "1", ...
+Values are taken as they are: nothing is scaled. Nothing in the files is run. For the data sets of the paper, and with
+`like` for those under another name, number of channels and names are the published ones by default; elsewhere classes
+are called "0", "1", ...
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from numpy.typing import NDArray
 
 from transpl.datasets import hhar, hhar_csv, ptb_headers, ucihar, wisdm
 from transpl.datasets.base import TEST, TRAIN, Dataset
-from transpl.datasets.pairs import pairs_for
+from transpl.datasets.pairs import PUBLISHED, Pairs, default_pairs, pairs_for
 from transpl.datasets.pickled import read_pickle
 from transpl.datasets.tables import read_table
 from transpl.datasets.torch_files import read_torch
-from transpl.errors import NotReadable, unreadable, whole_number
+from transpl.errors import NotReadable, one_of, unreadable, whole_number
 
 Names = tuple[str, ...]
 PUBLISHED_NAMES: dict[str, tuple[Names, Names]] = {  # classes and channels, in the order of these files
@@ -41,6 +42,7 @@ _SPLITS = {"train": TRAIN, "test": TEST}
 _ADATIME = re.compile(r"(?P<split>train|test)_(?P<id>\d{1,9})\.pt")
 _TRANSPL = re.compile(r"(?P<prefix>USER|DOMAIN)(?P<id>\d{2,9})_(?P<split>train|test)X\.pkl")
 _ANEW = "Export it anew."
+_GIVE_CHANNELS = "Give n_channels (on the command line: --n-channels)"
 
 
 class _Part(NamedTuple):
@@ -57,45 +59,49 @@ def read_adatime(
     folder: str | os.PathLike[str],
     name: str,
     *,
+    like: str | None = None,
     n_channels: int | None = None,
     class_names: Sequence[str] | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Read a folder of AdaTime's files; `name` decides which published pairs and names it gets."""
-    classes, channels = _names(name, class_names, channel_names)
+    """Read a folder of AdaTime's files; `like`, else `name`, decides which published pairs and names it gets."""
+    classes, channels = _names(name, like, class_names, channel_names)
     n_channels = _n_channels(n_channels, channels)
     parts = []
     for (domain, split), path in _files(Path(folder), _ADATIME, "train_<id>.pt and test_<id>.pt").items():
         samples, labels = _samples_and_labels(path)
         X = _channels_first(path, _as_windows(path, samples), n_channels)
         parts.append(_Part(path, domain, split, X, _as_labels(path, labels, len(X), classes)))
-    return _dataset(name, parts, classes, channels)
+    return _dataset(name, like, parts, classes, channels)
 
 
 def read_transpl(
     folder: str | os.PathLike[str],
     name: str,
     *,
+    like: str | None = None,
     n_channels: int | None = None,
     class_names: Sequence[str] | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Read a folder of TransPL's files; `name` decides which published pairs and names it gets."""
-    classes, channels = _names(name, class_names, channel_names)
+    """Read a folder of TransPL's files; `like`, else `name`, decides which published pairs and names it gets."""
+    classes, channels = _names(name, like, class_names, channel_names)
     n_channels = _n_channels(n_channels, channels)
     parts = []
     for (domain, split), path in _files(Path(folder), _TRANSPL, "USER<id>_trainX.pkl and USER<id>_testX.pkl").items():
         X = _time_first(path, _as_windows(path, read_pickle(path)), n_channels)
         table = path.with_name(path.name.replace("X.pkl", "Y.csv"))
         parts.append(_Part(path, domain, split, X, _as_labels(table, _in_row_order(table, len(X)), len(X), classes)))
-    return _dataset(name, parts, classes, channels)
+    return _dataset(name, like, parts, classes, channels)
 
 
 def _names(
-    name: str, class_names: Sequence[str] | None, channel_names: Sequence[str] | None
+    name: str, like: str | None, class_names: Sequence[str] | None, channel_names: Sequence[str] | None
 ) -> tuple[Names | None, Names | None]:
     """Return the names that are given, else the published ones, else None."""
-    published = PUBLISHED_NAMES.get(name, (None, None))
+    if like is not None:
+        one_of("like", like, tuple(PUBLISHED_NAMES))
+    published = PUBLISHED_NAMES.get(like or name, (None, None))
     classes = published[0] if class_names is None else tuple(class_names)
     return classes, published[1] if channel_names is None else tuple(channel_names)
 
@@ -162,7 +168,7 @@ def _channels_first(path: Path, X: NDArray[np.float32], n_channels: int | None) 
     first, second = X.shape[1:]
     if n_channels is None and first == second:
         problem = f"channels and time cannot be told apart (shape {X.shape})"
-        raise unreadable(path, problem=problem, advice="Give n_channels.")
+        raise unreadable(path, problem=problem, advice=f"{_GIVE_CHANNELS}.")
     wanted = min(first, second) if n_channels is None else n_channels
     if wanted not in (first, second):
         raise _other_channels(path, X.shape, wanted)
@@ -179,7 +185,8 @@ def _time_first(path: Path, X: NDArray[np.float32], n_channels: int | None) -> N
 
 def _other_channels(path: Path, shape: tuple[int, ...], wanted: int | None) -> NotReadable:
     problem = f"no axis of {wanted} channels (shape {shape})"
-    return unreadable(path, problem=problem, advice="Check n_channels, or the name if it is a published one.")
+    advice = "Check n_channels and like (--n-channels, --like), or the name if it is a published one."
+    return unreadable(path, problem=problem, advice=advice)
 
 
 def _in_row_order(table: Path, n: int) -> NDArray[np.float64]:
@@ -197,8 +204,8 @@ def _in_row_order(table: Path, n: int) -> NDArray[np.float64]:
 
 
 def _as_labels(path: Path, labels: Any, n: int, classes: Names | None) -> NDArray[np.int64]:
-    """Return class indices; they may have been written as floats or as a column."""
-    y = np.asarray(labels) if isinstance(labels, np.ndarray) else np.empty(0, object)
+    """Return class indices; they may have been written as floats, as a column or as a list."""
+    y = np.asarray(labels) if isinstance(labels, np.ndarray) or _is_numbers(labels) else np.empty(0, object)
     if y.shape not in ((n,), (n, 1)) or y.dtype.kind not in "fiu":
         problem = f"labels are {y.dtype} of shape {y.shape}, not one number for each of {n} windows"
         raise unreadable(path, problem=problem, advice=_ANEW)
@@ -210,7 +217,19 @@ def _as_labels(path: Path, labels: Any, n: int, classes: Names | None) -> NDArra
     return y.astype(np.int64)
 
 
-def _dataset(name: str, parts: list[_Part], classes: Names | None, channels: Names | None) -> Dataset:
+def _is_numbers(labels: Any) -> bool:
+    return isinstance(labels, list) and all(type(label) in (int, float) for label in labels)
+
+
+def _pairs(name: str, like: str | None, domains: list[int]) -> Pairs:
+    """Return the published pairs of `like` whose domains are there; without it, or if none is, the usual ones."""
+    if like is None:
+        return pairs_for(name, domains)
+    present = tuple(pair for pair in PUBLISHED[like] if set(pair) <= set(domains))
+    return present or default_pairs(domains)
+
+
+def _dataset(name: str, like: str | None, parts: list[_Part], classes: Names | None, channels: Names | None) -> Dataset:
     _check_alike(parts)
     y = np.concatenate([part.y for part in parts])
     counts = [len(part.y) for part in parts]
@@ -224,7 +243,7 @@ def _dataset(name: str, parts: list[_Part], classes: Names | None, channels: Nam
         split=np.repeat([part.split for part in parts], counts),
         class_names=tuple(str(k) for k in range(int(y.max()) + 1)) if classes is None else classes,
         channel_names=tuple(f"channel_{c}" for c in range(parts[0].X.shape[1])) if channels is None else channels,
-        pairs=pairs_for(name, sorted({part.domain for part in parts if len(part.y)})),
+        pairs=_pairs(name, like, sorted({part.domain for part in parts if len(part.y)})),
     )
 
 
@@ -235,4 +254,4 @@ def _check_alike(parts: list[_Part]) -> None:
         if part.X.shape[1:] != first.X.shape[1:]:
             (channels, length), (others, other_length) = part.X.shape[1:], first.X.shape[1:]
             problem = f"{channels} channels of {length} steps, but {first.path.name} has {others} of {other_length}"
-            raise unreadable(part.path, problem=problem, advice="Give n_channels, or put only one data set there.")
+            raise unreadable(part.path, problem=problem, advice=f"{_GIVE_CHANNELS}, or put only one data set there.")
