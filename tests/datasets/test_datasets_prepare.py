@@ -134,6 +134,45 @@ def test_from_an_unpacked_folder(recipe: Recipe, tmp_path: Path, home: Path) -> 
     assert load_prepared(npz).X.max() == 21 + 7 + 7
 
 
+@pytest.fixture
+def mixed(tmp_path: Path, archive: Path) -> Path:
+    """The unpacked files, the archive they are from, and an archive that is none."""
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "numbers.txt").write_text("10\n21\n")
+    (folder / "raw.zip").write_bytes(archive.read_bytes())
+    (folder / "holidays.zip").write_bytes(b"<html>")
+    return folder
+
+
+def test_archives_in_a_folder_are_left_alone_if_its_files_will_do(recipe: Recipe, mixed: Path, home: Path) -> None:
+    ear = Ear()
+    assert load_prepared(prepare("wisdm", source=mixed, say=ear)).X.max() == 21 + 7 + 7
+    assert not ear.heard("unpacking")
+
+
+def test_archives_in_a_folder_are_unpacked_if_its_files_will_not_do(recipe: Recipe, mixed: Path, home: Path) -> None:
+    (mixed / "numbers.txt").unlink()
+    with pytest.raises(NotReadable, match=r"no numbers.txt in it.*holidays\.zip: damaged") as caught:
+        prepare("wisdm", source=mixed)
+    assert ".preparing-" not in str(caught.value)
+    (mixed / "holidays.zip").unlink()
+    assert load_prepared(prepare("wisdm", source=mixed)).X.max() == 20 + 7 + 7
+
+
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_messages_name_what_the_user_gave(recipe: Recipe, tmp_path: Path, home: Path, in_folder: bool) -> None:
+    source = tmp_path / "other" / "other.zip"
+    source.parent.mkdir()
+    with zipfile.ZipFile(source, "w") as stream:
+        stream.writestr("other.txt", "")
+    given = source.parent if in_folder else source
+    with pytest.raises(NotReadable, match=f"^{given}: no numbers.txt in it") as caught:
+        prepare("wisdm", source=given)
+    assert ".preparing-" not in str(caught.value)
+    assert str(caught.value).count("numbers.txt") == 1
+
+
 def test_what_is_there_is_not_made_again(recipe: Recipe, archive: Path, home: Path) -> None:
     npz = prepare("wisdm", source=archive)
     before = stamp(npz)

@@ -73,12 +73,17 @@ def unpacked(source: Path, scratch: Path, *, most_bytes: int = MOST_BYTES, most_
     source, room = Path(source), Path(scratch) / "unpacked"
     if not source.is_dir():
         return unpack(source, room, most_bytes=most_bytes, most_files=most_files)
-    if not _nested(source):
+    if not holds_archives(source):
         return source
     with _new_folder(room) as part:
         _mirror(source, part)
         _unpack_nested(part, str(source), _Limits(most_bytes, most_files))
     return room
+
+
+def holds_archives(folder: Path) -> bool:
+    """Say whether there is an archive in `folder` or below it that is not unpacked beside itself."""
+    return bool(_nested(folder))
 
 
 @contextmanager
