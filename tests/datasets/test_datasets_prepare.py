@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -348,6 +350,23 @@ def test_a_crash_never_leaves_a_card_of_another_file(
         prepare("wisdm", source=archive)
     prepare("wisdm", source=archive, force=True)
     check_card(npz, read_card(npz))
+
+
+def test_what_a_killed_run_left_is_swept_after_a_day(recipe: Recipe, archive: Path, home: Path) -> None:
+    two_days_ago = time.time() - 48 * 3600
+    for name in (".preparing-dead", ".preparing-busy", ".preparing-new"):
+        (home / name / "unpacked").mkdir(parents=True)
+        (home / name / "unpacked" / "x").write_text("x")
+    (home / ".preparing-dead" / "unpacked" / "archive").symlink_to(archive)
+    (home / ".preparing-link").symlink_to(home / ".preparing-dead")
+    for path in (home / ".preparing-dead").rglob("*"):
+        os.utime(path, (two_days_ago, two_days_ago), follow_symlinks=False)
+    for name in (".preparing-dead", ".preparing-busy", ".preparing-busy/unpacked"):
+        os.utime(home / name, (two_days_ago, two_days_ago))
+    prepare("wisdm", source=archive)
+    left = sorted(path.name for path in home.iterdir())
+    assert left == [".preparing-busy", ".preparing-link", ".preparing-new", "wisdm.json", "wisdm.npz"]
+    assert archive.is_file()
 
 
 def test_a_failing_build_leaves_what_was_there(

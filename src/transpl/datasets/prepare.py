@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from transpl.datasets.prepared import prepared_path, save_prepared
 from transpl.datasets.recipe import Built, Recipe, Say
 from transpl.errors import InputError, NotReadable, one_of, unreadable, wrong
 
+_SCRATCH = ".preparing-"
+_ABANDONED = 24 * 3600.0  # seconds without a change
 STORED_RULES = tuple(rule for rule in RULES if rule != "source_stats")  # which domain is the source is not known yet
 
 
@@ -118,10 +122,27 @@ def refuse_to_replace(npz: Path, force: bool) -> None:
 
 @contextmanager
 def scratch_folder(home: Path) -> Iterator[Path]:
-    """A hidden folder on the same disk that is gone afterwards."""
+    """A hidden folder on the same disk that is gone afterwards; those that killed runs have left go first."""
     home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".preparing-", dir=home) as folder:
+    _sweep(home)
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=home) as folder:
         yield Path(folder)
+
+
+def _sweep(home: Path) -> None:
+    """Delete scratch folders in which nothing has been written for a day."""
+    for folder in home.glob(f"{_SCRATCH}*"):
+        if folder.is_dir() and not folder.is_symlink() and time.time() - _last_written(folder) > _ABANDONED:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_written(folder: Path) -> float:
+    """Return when something in `folder` last changed; unpacked files count from when they were written."""
+    times = [0.0]
+    for path in (folder, *folder.rglob("*")):
+        with suppress(FileNotFoundError):  # another run has just moved or deleted it
+            times.append(path.lstat().st_mtime)
+    return max(times)
 
 
 def _checked_options(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, Any]:
