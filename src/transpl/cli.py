@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 _AFTER_INTERRUPTION = (
     "Run the same command again: adapt, demo and label go on from what they have saved; other commands start again."
 )
-_TYPICAL_WATCH_PAIR = (3, 9)  # its gain is the one nearest to the mean gain over the set's ten pairs (docs/guide.md)
+_TYPICAL_WATCH_PAIR = (3, 9)  # docs/guide.md says how it compares with the others
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
