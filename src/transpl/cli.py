@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 _AFTER_INTERRUPTION = (
     "Run the same command again: adapt, demo and label go on from what they have saved; other commands start again."
 )
-_TYPICAL_WATCH_PAIR = (3, 9)  # docs/guide.md says how it compares with the others
+_DEMO_WATCH_PAIR = (3, 9)  # docs/guide.md says how it compares with the others
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -266,7 +266,7 @@ def _tell(outcome: Outcome) -> None:
 
 def _pair(text: str | None, data: Any) -> tuple[int, int]:
     if text is None:
-        return _TYPICAL_WATCH_PAIR if data.name == "watch" else data.pairs[0]
+        return _DEMO_WATCH_PAIR if data.name == "watch" else data.pairs[0]
     try:
         source, target = (int(part) for part in text.split("-"))
     except ValueError:
