@@ -14,6 +14,7 @@ from typing import Any
 
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.base import Dataset
+from transpl.datasets.building import build_from
 from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
 from transpl.datasets.normalise import RULES, normalised
 from transpl.datasets.origins import archive_origin, folder_origin, is_published
@@ -65,9 +66,9 @@ def prepare(
         if source is None:
             raw, origin = _fetched(recipe, npz.parent, offline, say)
             with _discarding_damaged(recipe, raw):
-                built = _built(recipe, raw, scratch, chosen, say)
+                built = build_from(recipe, raw, scratch, chosen, say)
         else:
-            built = _built(recipe, source, scratch, chosen, say)
+            built = build_from(recipe, source, scratch, chosen, say)
         _refuse_second_scaling(built, normalise)
         notes = [*built.notes, *_deviations(recipe, built.dataset, say)]
         store(
@@ -245,58 +246,11 @@ def _discarding_damaged(recipe: Recipe, raw: Path) -> Iterator[None]:
         raise NotReadable(f"{error} The download was deleted, so it will be fetched again: {', '.join(gone)}") from None
 
 
-def _built(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
-    """Build from `raw`; archives in a folder are unpacked only if its plain files will not do."""
-    from transpl.datasets.unpack import holds_archives
-
-    if not raw.is_dir():
-        built = _built_unpacked(recipe, raw, scratch, options, say)
-    elif not holds_archives(raw):
-        built = _built_plain(recipe, raw, options, say)
-    else:
-        built = _built_either_way(recipe, raw, scratch, options, say)
-    for note in built.notes:
-        say(f"{recipe.name}: {note}")
-    say(f"{recipe.name}: {len(built.dataset):,} windows of {len(built.dataset.domains)} domains")
-    return built
-
-
 def _refuse_second_scaling(built: Built, normalise: str) -> None:
     if normalise != "none" and built.scaled != "none":
         expected = f"'none', because the options scale the values already ({built.scaled})"
         advice = "Leave out --normalise, or the option that scales."
         raise wrong("normalise", expected=expected, got=repr(normalise), advice=advice)
-
-
-def _built_plain(recipe: Recipe, folder: Path, options: dict[str, Any], say: Say) -> Built:
-    say(f"{recipe.name}: building windows")
-    return recipe.build(folder, say, **options)
-
-
-def _built_unpacked(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
-    """Unpack, then build; messages name `raw` and not the scratch folder, which will be gone."""
-    from transpl.datasets.unpack import unpacked
-
-    say(f"{recipe.name}: unpacking {raw}")
-    folder = unpacked(raw, scratch)
-    try:
-        return _built_plain(recipe, folder, options, say)
-    except InputError as error:
-        raise type(error)(str(error).replace(str(folder), str(raw))) from None
-
-
-def _built_either_way(recipe: Recipe, folder: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
-    try:
-        return _built_plain(recipe, folder, options, say)
-    except NotReadable as error:
-        plain = str(error)
-    say(f"{recipe.name}: not from the plain files ({plain})")
-    try:
-        return _built_unpacked(recipe, folder, scratch, options, say)
-    except NotReadable as error:
-        if str(error) == plain:
-            raise
-        raise type(error)(f"{plain} Nor could it be built from the archives in it: {error}") from None
 
 
 def _deviations(recipe: Recipe, dataset: Dataset, say: Say) -> list[str]:
