@@ -198,7 +198,7 @@ def test_like_gives_names_and_the_pairs_that_are_there(tmp_path: Path) -> None:
     refused(read_adatime, alone, "like: expected one of 'ucihar'", like="mnist")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the team's copies of the real data are not here")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared copies of the real data are not here")
 @pytest.mark.parametrize("name", PUBLISHED_NAMES)
 def test_published_names_are_those_of_the_real_data(name: str) -> None:
     with np.load(SHARED / f"{name}.npz") as real:

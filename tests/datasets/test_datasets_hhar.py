@@ -362,9 +362,9 @@ def test_check_names_what_is_not_as_published() -> None:
     assert set(RECIPE.options) == {"models", "device", "resample_hz", "overlap"}
 
 
-@pytest.mark.skipif(not (SHARED / "hhar.npz").is_file(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not (SHARED / "hhar.npz").is_file(), reason=f"the shared prepared data are not at {SHARED}")
 def test_adatimes_test_sizes() -> None:
-    """The team's file is AdaTime's test part."""
+    """The shared file is AdaTime's test part."""
     adatime = load_prepared(SHARED / "hhar.npz")
     assert tuple(np.bincount(adatime.domain_ids)) == ADATIME_TEST_WINDOWS
     assert adatime.class_names == CLASSES

@@ -57,7 +57,7 @@ def test_a_path_is_not_a_name(home: Path) -> None:
         datasets.load("../outside")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"the shared prepared data are not at {SHARED}")
 def test_shared_data_just_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSPL_DATA", str(SHARED))
     assert {"ucihar", "wisdm", "hhar", "ptb"} <= set(datasets.names())

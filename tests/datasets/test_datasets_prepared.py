@@ -186,7 +186,7 @@ def test_published_pairs_need_all_their_domains() -> None:
         pairs_for("ptb", (1, 2, 4))
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"the shared prepared data are not at {SHARED}")
 @pytest.mark.parametrize(
     ("name", "shape", "domains", "classes"),
     [

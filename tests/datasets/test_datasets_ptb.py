@@ -1,4 +1,4 @@
-"""PTB as a data set: from WFDB files made up here, and from the team's 14 raw records, beat by beat."""
+"""PTB as a data set: from WFDB files made up here, and from the shared 14 raw records, beat by beat."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_what_is_built_can_be_saved_and_loaded(built: Built, tmp_path: Path) -> 
 def real() -> Built:
     """The 14 raw records: 12 of the two classes with an age in the groups."""
     if not SHARED.is_dir():
-        pytest.skip(f"the team's raw records are not at {SHARED}")
+        pytest.skip(f"the shared raw records are not at {SHARED}")
     return build(SHARED / "ptbdb_raw", lambda _: None)
 
 
@@ -293,7 +293,7 @@ def test_real_beats_are_those_of_the_prepared_file_bit_by_bit(real: Built) -> No
 
 def test_published_records_are_those_of_the_prepared_file() -> None:
     if not SHARED.is_dir():
-        pytest.skip(f"the team's prepared data are not at {SHARED}")
+        pytest.skip(f"the shared prepared data are not at {SHARED}")
     with np.load(SHARED / "ptb.npz") as prepared:
         domain, record = prepared["domain"], prepared["record"]
     assert {d: len(set(record[domain == d])) for d in (1, 2, 3, 4)} == PUBLISHED_RECORDS

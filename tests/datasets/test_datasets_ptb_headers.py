@@ -23,7 +23,7 @@ from transpl.errors import InputError, NotReadable
 
 HEADERS = Path(__file__).parents[3] / "shared" / "data" / "ptbdb_headers.tgz"
 TOO_SLOW = {273, 277}  # patients whose only record has a median RR interval above 1.2 s
-shared = pytest.mark.skipif(not HEADERS.is_file(), reason=f"the team's copy of the headers is not at {HEADERS}")
+shared = pytest.mark.skipif(not HEADERS.is_file(), reason=f"the shared copy of the headers is not at {HEADERS}")
 
 
 @pytest.fixture(scope="module")

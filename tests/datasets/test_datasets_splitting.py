@@ -18,7 +18,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 LABELS = st.lists(st.integers(0, 5), min_size=1, max_size=80)
 
 
-@pytest.mark.skipif(not (SHARED / "ucihar.npz").is_file(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not (SHARED / "ucihar.npz").is_file(), reason=f"the shared prepared data are not at {SHARED}")
 def test_all_thirty_published_splits_row_by_row() -> None:
     with np.load(SHARED / "ucihar.npz") as file:
         oracle = {key: file[key] for key in ("y", "domain", "split", "uci_row")}

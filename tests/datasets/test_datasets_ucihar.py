@@ -61,7 +61,7 @@ def small(root: Path, each: int = 10) -> tuple[NDArray[np.float32], NDArray[np.i
     return X, y, person
 
 
-@pytest.mark.skipif(not ORACLE.is_file(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not ORACLE.is_file(), reason=f"the shared prepared data are not at {SHARED}")
 def test_adatimes_windows_bit_for_bit(tmp_path: Path) -> None:
     oracle = load_prepared(ORACLE)
     with np.load(ORACLE) as file:

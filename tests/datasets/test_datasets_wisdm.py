@@ -290,7 +290,7 @@ def test_standardised_like_adatime(tmp_path: Path) -> None:
         build(tmp_path, silent, standardise="zscore")
 
 
-@pytest.mark.skipif(not (SHARED / "wisdm.npz").is_file(), reason=f"the team's prepared data are not at {SHARED}")
+@pytest.mark.skipif(not (SHARED / "wisdm.npz").is_file(), reason=f"the shared prepared data are not at {SHARED}")
 def test_adatimes_files_are_standardised_in_that_way() -> None:
     """Scaling them once more changes nothing."""
     adatime = load_prepared(SHARED / "wisdm.npz")

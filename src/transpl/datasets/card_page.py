@@ -14,19 +14,15 @@ from transpl.datasets.base import Dataset
 from transpl.datasets.card_table import class_totals, colour, facts, ink, letter, size
 from transpl.datasets.cards import SPLITS
 from transpl.files import write_text
+from transpl.page_style import PAGE_STYLE
 
 _MOST_DOMAINS, _MOST_CHANNELS, _MOST_CLASSES, _MOST_POINTS = 6, 9, 12, 100
 _WIDTH, _LANE = 135, 22  # of one channel of one example, in pixels
-_STYLE = """
-:root { color-scheme: light dark;
-  --ground: #ffffff; --ink: #1c1c1c; --soft: #5c5c5c; --line: #dddddd; --card: #f6f7f9; }
-@media (prefers-color-scheme: dark) {
-  :root { --ground: #15171a; --ink: #ececec; --soft: #a9a9a9; --line: #3a3d42; --card: #1e2126; } }
-body { background: var(--ground); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto;
-  max-width: 70rem; padding: 1rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { border-top: 1px solid var(--line); margin-top: 2rem; padding-top: 1rem; }
-p.lead, footer, .soft { color: var(--soft); } figure { margin: 0; overflow-x: auto; }
+_STYLE = (
+    PAGE_STYLE
+    + """
+body { max-width: 70rem; }
+p.lead, footer, .soft { color: var(--soft); }
 table { border-collapse: collapse; } th, td { padding: .15rem .6rem; text-align: right; vertical-align: middle; }
 th { font-weight: 600; } th:first-child, .facts td { text-align: left; }
 .facts th { text-align: left; vertical-align: top; } .examples thead th { text-align: center; }
@@ -36,6 +32,7 @@ text { font-size: 11px; text-anchor: middle; }
 .key { border-radius: .2rem; display: inline-block; font-weight: 600; padding: 0 .4rem; }
 .line { display: inline-block; height: .25rem; vertical-align: middle; width: 1.2rem; }
 """
+)
 
 
 def write_card_page(card: Mapping[str, Any], dataset: Dataset, path: Path) -> None:

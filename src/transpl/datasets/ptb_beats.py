@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import find_peaks
 
+from transpl.datasets.optional import optional_package
 from transpl.datasets.ptb_headers import HZ
-from transpl.errors import InputError, one_of
+from transpl.errors import one_of
 
 Floats = NDArray[np.float64]
 Peaks = Sequence[NDArray[np.int64]]  # of each lead, the samples at which it has an R peak
@@ -163,11 +164,4 @@ def _lead_peaks(nk: Any, lead: Floats) -> NDArray[np.int64]:
 
 
 def _neurokit() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import neurokit2  # type: ignore[import-untyped]
-    except ImportError:
-        problem = "finding R peaks needs neurokit2, which is not installed"
-        raise InputError(f'ptb: {problem}. Install it with: pip install "transpl[ecg]"') from None
-    return neurokit2
+    return optional_package("neurokit2", "ptb", "finding R peaks", '"transpl[ecg]"')

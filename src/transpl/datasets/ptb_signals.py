@@ -5,15 +5,14 @@ wfdb does not compare the checksums that a header has of its leads; here they ar
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl.datasets.optional import optional_package
 from transpl.datasets.ptb_headers import LEADS, Header
-from transpl.errors import InputError, unreadable
+from transpl.errors import unreadable
 
 _SUFFIXES = (".dat", ".xyz")
 _CHECKSUM = 1 << 16  # it is the sum of a lead's samples, modulo this
@@ -29,7 +28,7 @@ def missing_file(header: Header) -> Path | None:
 
 def read_signals(header: Header) -> NDArray[np.float64]:
     """Return the (time, leads) signals in mV; files that are absent, short or altered are refused."""
-    wfdb = _wfdb()
+    wfdb = optional_package("wfdb", "ptb", "reading its records", '"transpl[ecg]"')
     missing = missing_file(header)
     if missing is not None:
         raise unreadable(missing, problem="no such file", advice=f"It belongs beside {header.path.name}. {_ADVICE}")
@@ -42,14 +41,3 @@ def read_signals(header: Header) -> NDArray[np.float64]:
     if not intact or signals.shape != (header.samples, len(LEADS)) or not np.isfinite(signals).all():
         raise unreadable(header.path, problem="its signals do not have the checksums it gives", advice=_ADVICE)
     return signals
-
-
-def _wfdb() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import wfdb  # type: ignore[import-untyped]
-    except ImportError:
-        problem = "reading its records needs wfdb, which is not installed"
-        raise InputError(f'ptb: {problem}. Install it with: pip install "transpl[ecg]"') from None
-    return wfdb

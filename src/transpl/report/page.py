@@ -13,22 +13,18 @@ from plotly.offline import get_plotlyjs
 
 from transpl.errors import unreadable
 from transpl.files import read_json, write_text
+from transpl.page_style import PAGE_STYLE
 from transpl.report import figures
 
-_STYLE = """
-:root { color-scheme: light dark;
-  --ground: #ffffff; --ink: #1c1c1c; --soft: #5c5c5c; --line: #dddddd; --card: #f6f7f9; }
-@media (prefers-color-scheme: dark) {
-  :root { --ground: #15171a; --ink: #ececec; --soft: #a9a9a9; --line: #3a3d42; --card: #1e2126; } }
-body { background: var(--ground); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto;
-  max-width: 60rem; padding: 1rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { border-top: 1px solid var(--line); margin-top: 2rem; padding-top: 1rem; }
-p.lead, figcaption, footer { color: var(--soft); } figure { margin: 0; overflow-x: auto; }
+_STYLE = (
+    PAGE_STYLE
+    + """
+p.lead, figcaption, footer { color: var(--soft); }
 .numbers { display: flex; flex-wrap: wrap; gap: 1rem; }
 .number { background: var(--card); border-radius: .5rem; flex: 1 1 10rem; padding: .8rem 1rem; }
 .number b { display: block; font-size: 1.7rem; }
 """
+)
 
 
 def write_report(folder: str | os.PathLike[str]) -> Path:
