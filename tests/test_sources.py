@@ -14,7 +14,7 @@ NONE = np.zeros(4, dtype=bool)
 
 
 def labelled(y):
-    return Labelled(as_windows(np.arange(2.0 * len(y)).reshape(len(y), 1, 2)), np.array(y))
+    return Labelled(as_windows(np.arange(2.0 * len(y)).reshape(len(y), 1, 2)), np.array(y), max(y) + 1)
 
 
 def test_labels_of_target_rows_are_not_looked_at():

@@ -188,17 +188,17 @@ class TransPL(ClassifierMixin, BaseEstimator):
         windows = self._windows(X, "X", min_length=2 * self.patch_length)
         is_target = target_rows(sample_domain, len(windows))
         classes, indices = np.unique(check_labels(y, len(windows), is_target), return_inverse=True)
-        source = Labelled(windows[~is_target], indices.astype(np.int64))
+        source = Labelled(windows[~is_target], indices.astype(np.int64), len(classes))
         if (X_val is None) != (y_val is None):
             raise wrong("X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too.")
         if X_val is None:
             source, validation = hold_out(source, seed)
         else:
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=2 * self.patch_length)
-            validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"))
+            validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"), len(classes))
         say_what_is_dropped(windows, self.patch_length, "X")
         method = TransPLMethod(settings, execution)
-        method.fit_source(source, validation, len(classes))
+        method.fit_source(source, validation)
         if is_target.any():
             method.adapt(windows[is_target])
         # Only a finished fit takes the place of the last one.
@@ -226,7 +226,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
             given = self._seen_windows(X_source, "X_source")
-            labelled = Labelled(given, class_indices(y_source, len(given), self.classes_, "y_source"))
+            indices = class_indices(y_source, len(given), self.classes_, "y_source")
+            labelled = Labelled(given, indices, len(self.classes_))
             method.remember_source(*hold_out(labelled, self.seed_))
         method.adapt(windows, self._prior(prior), mode)
         return self

@@ -102,4 +102,5 @@ def hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
     if not held.any():
         warnings.warn("X: too few windows to hold any out; training is validated on itself.", stacklevel=3)
         return source, source
-    return Labelled(source.windows[~held], source.y[~held]), Labelled(source.windows[held], source.y[held])
+    kept, out = (Labelled(source.windows[rows], source.y[rows], source.n_classes) for rows in (~held, held))
+    return kept, out

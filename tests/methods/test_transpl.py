@@ -19,13 +19,13 @@ SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if nam
 
 def labelled(n, seed, **shift):
     X, y = make_waves(n, seed, **shift)
-    return Labelled(as_windows(X), y)
+    return Labelled(as_windows(X), y, 3)
 
 
 @pytest.fixture
 def method() -> Method:
     made = TransPLMethod(SETTINGS, Execution(device="cpu"))
-    made.fit_source(labelled(24, 0), labelled(12, 1), n_classes=3)
+    made.fit_source(labelled(24, 0), labelled(12, 1))
     return made
 
 

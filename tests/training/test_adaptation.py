@@ -3,11 +3,12 @@ import torch
 
 from transpl.network import Network, NetworkSettings
 from transpl.training import Execution, LoopSettings, adapt_network
-from transpl.training.adaptation import AdaptationObjective, joined, most_confident
+from transpl.training.adaptation import AdaptationObjective, AdaptationSettings, joined, most_confident
 
 SETTINGS = NetworkSettings(
     n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0.0
 )
+CPU = Execution(device="cpu")
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_the_most_confident_share_is_trusted_at_least_one(n, ratio, expected):
 
 def test_loss_by_hand(network):
     batch = joined(labelled(4), pseudo_labelled(4))
-    objective = AdaptationObjective(network, top_ratio=0.5)
+    objective = AdaptationObjective(network, AdaptationSettings(top_ratio=0.5))
     losses = objective(batch)
     output = network(batch["x"])
     rows = torch.nn.functional.cross_entropy(output.logits, batch["y"], reduction="none")
@@ -50,7 +51,7 @@ def test_untrusted_rows_change_only_the_reconstruction_part(network):
     batch = joined(labelled(4), pseudo_labelled(4))
     other = {**batch, "y": batch["y"].clone()}
     other["y"][6:] = (other["y"][6:] + 1) % 3
-    objective = AdaptationObjective(network, top_ratio=0.5)
+    objective = AdaptationObjective(network, AdaptationSettings(top_ratio=0.5))
     assert torch.equal(objective(batch)["loss"], objective(other)["loss"])
 
 
@@ -58,7 +59,9 @@ def test_untrusted_rows_change_only_the_reconstruction_part(network):
 def test_a_batch_of_one_domain_only_gives_a_finite_loss(network, part):
     batch = joined(labelled(4), pseudo_labelled(4))
     rows = batch["is_target"] if part == "target" else ~batch["is_target"]
-    losses = AdaptationObjective(network, 0.5)({name: tensor[rows] for name, tensor in batch.items()})
+    losses = AdaptationObjective(network, AdaptationSettings(0.5))(
+        {name: tensor[rows] for name, tensor in batch.items()}
+    )
     losses["loss"].backward()
     assert torch.isfinite(losses["loss"])
     empty = "source_cross_entropy" if part == "target" else "target_cross_entropy"
@@ -77,21 +80,29 @@ def test_stopping_on_labels_watches_the_trusted_target_rows_too(network):
     """Constant source rows, so that only the pseudo-labels can change what validation sees."""
     loop = LoopSettings(max_epochs=1, batch_size=8, learning_rate=1e-12)
     target = pseudo_labelled(8)
-    run = {"loop": loop, "execution": Execution(device="cpu"), "seed": 0, "top_ratio": 0.5}
+    run = {"loop": loop, "execution": CPU, "seed": 0}
     source, validation = labelled(8), labelled(6)
-    _, on_source = adapt_network(network, source, target, validation, **run, stopping="source")
-    _, on_labels = adapt_network(network, source, target, validation, **run, stopping="labels")
+    _, on_source = adapt_network(network, source, target, validation, AdaptationSettings(0.5), **run)
+    _, on_labels = adapt_network(network, source, target, validation, AdaptationSettings(0.5, "labels"), **run)
     rows = joined(validation, {name: tensor[:4] for name, tensor in target.items()})
     network.eval()
-    assert on_source[0]["validation_loss"] == pytest.approx(AdaptationObjective(network, 0.5).risk(validation).item())
-    assert on_labels[0]["validation_loss"] == pytest.approx(AdaptationObjective(network, 0.5).risk(rows).item())
+    risk = AdaptationObjective(network, AdaptationSettings(0.5)).risk
+    assert on_source[0]["validation_loss"] == pytest.approx(risk(validation).item())
+    assert on_labels[0]["validation_loss"] == pytest.approx(risk(rows).item())
 
 
 def test_source_network_is_left_alone(network):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     loop = LoopSettings(max_epochs=2, batch_size=8)
     adapted, history = adapt_network(
-        network, labelled(8), pseudo_labelled(8), labelled(6), 0.5, loop, Execution(device="cpu"), seed=0
+        network,
+        labelled(8),
+        pseudo_labelled(8),
+        labelled(6),
+        AdaptationSettings(),
+        loop,
+        Execution(device="cpu"),
+        seed=0,
     )
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
     assert not torch.equal(adapted.quantizer.coarse.vectors, network.quantizer.coarse.vectors)

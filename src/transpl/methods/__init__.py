@@ -1,6 +1,8 @@
-"""One file per method, one contract. Methods receive arrays and return arrays; they know no files, pairs or tables."""
+"""One file per method, one contract, one registry. Methods receive arrays and return arrays; they know no files,
+pairs or tables.
+"""
 
-from transpl.methods.base import Labelled, Method, PseudoLabels
+from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.transpl import TransPLMethod, TransPLSettings
 
-__all__ = ["Labelled", "Method", "PseudoLabels", "TransPLMethod", "TransPLSettings"]
+__all__ = ["Labelled", "Method", "PseudoLabels", "SourceModel", "TransPLMethod", "TransPLSettings"]

@@ -2,38 +2,150 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from transpl.errors import InputError, wrong
+from transpl.markov.posterior import check_prior
+from transpl.methods.data import Labelled, PseudoLabels
+from transpl.methods.settings import SourceSettings
+from transpl.methods.source_model import SourceModel
+from transpl.network import Classifier
+from transpl.network.inference import class_probabilities
+from transpl.training import Execution, resolve_device
+from transpl.training.devices import threads
+from transpl.training.loop import History
 from transpl.windows import Windows
 
-
-@dataclass(frozen=True)
-class Labelled:
-    """Windows with class indices 0..K-1."""
-
-    windows: Windows
-    y: NDArray[np.int64]
+__all__ = ["Labelled", "Method", "PseudoLabels", "SourceModel"]
 
 
-class PseudoLabels(NamedTuple):
-    """Labels given to unlabelled windows."""
+class Method(ABC):
+    """The life of a method: learn the source, adapt to a target, predict.
 
-    labels: NDArray  # (n,)
-    confidence: NDArray[np.float64]  # (n,), for ranking
-    probabilities: NDArray[np.float64]  # (n, K), rows sum to 1
+    Subclasses write `_adapt`, and leave the classifier they end with in `self.classifier`; those that label by other
+    means than this classifier also write `pseudo_label`. The class attributes say what a method is like:
+
+    Settings : its frozen dataclass of settings
+    starts_from_source : it starts from the trained source network (else only from the source's rows)
+    prior : what `adapt` does with known class proportions of the target: "unused" (refused), "optional" or "needed"
+    equal_length : it needs windows of one length
+    uses_target_labels : it is an upper bound, and is given labelled target windows for its source
+    """
+
+    Settings: ClassVar[type[SourceSettings]] = SourceSettings
+    starts_from_source: ClassVar[bool] = True
+    prior: ClassVar[str] = "unused"
+    equal_length: ClassVar[bool] = False
+    uses_target_labels: ClassVar[bool] = False
+
+    def __init__(self, settings: SourceSettings | None = None, execution: Execution | None = None) -> None:
+        self.settings = self.Settings() if settings is None else settings
+        self.execution = Execution() if execution is None else execution
+        self.classifier: Classifier | None = None
+        self.adapt_history: dict[str, History] = {}
+        self.label_record: dict[str, PseudoLabels] = {}
+        self._source: SourceModel | None = None
+
+    def fit_source(self, source: Labelled, validation: Labelled) -> None:
+        """Learn from labelled source windows; `validation` are held-out source windows."""
+        model = SourceModel(source, validation, self.settings.source(), self.execution)
+        if self.starts_from_source:
+            model.train()
+        self.start_from(model)
+
+    def start_from(self, model: SourceModel) -> None:
+        """Take a source model that may serve other methods too; it is left as it is."""
+        if model.settings != self.settings.source():
+            raise wrong("model", expected="this method's source settings", got="others", advice="Make them equal.")
+        if self.equal_length:
+            _need_equal_length(model.source.windows, "source")
+        self._source = model
+        self.classifier, self.adapt_history, self.label_record = None, {}, {}
+
+    def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None) -> None:
+        """Adapt to unlabelled target windows, from the source again at every call.
+
+        prior : known class proportions of the target (K,), for methods that use them
+        """
+        self.check_target(target)
+        self._adapt(target, self.checked_prior(prior))
+
+    @abstractmethod
+    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None: ...
+
+    def pseudo_label(self, target: Windows) -> PseudoLabels:
+        """Label windows as the method labels its target."""
+        return PseudoLabels.from_probabilities(self.predict_proba(target))
+
+    def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
+        """Class probabilities (n, K) of the adapted classifier, or of the source's before any adaptation."""
+        self.check_target(windows)
+        classifier = self.source.network if self.classifier is None else self.classifier
+        with self.on_device(classifier):
+            return class_probabilities(classifier, windows)
+
+    @property
+    def source(self) -> SourceModel:
+        if self._source is None:
+            raise InputError(f"{type(self).__name__} is not fitted. Call fit_source first.")
+        return self._source
+
+    @property
+    def n_classes(self) -> int:
+        return self.source.n_classes
+
+    @property
+    def history(self) -> dict[str, History]:
+        """One plain record per epoch, by phase."""
+        source = {"source": self.source.history} if self.starts_from_source else {}
+        return {**source, **self.adapt_history}
+
+    @property
+    def seed(self) -> int:
+        return self.settings.random_state
+
+    def check_target(self, target: Windows) -> None:
+        """Raise unless the windows fit those of the source."""
+        D, shortest = self.source.source.windows.n_channels, 2 * self.settings.patch_length
+        if target.n_channels != D:
+            raise wrong("target", expected=f"{D} channels", got=target.n_channels, advice="Use the source's channels.")
+        if target.lengths.min() < shortest:
+            expected = f"windows of at least {shortest} steps (two patches)"
+            raise wrong("target", expected=expected, got=target.lengths.min(), advice="Cut longer windows.")
+        if self.equal_length:
+            _need_equal_length(target, "target", self.source.source.windows.values.shape[2])
+
+    def checked_prior(self, prior: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Class proportions (K,) that sum to 1, or None; refused where the method has no use for them."""
+        if prior is None:
+            if self.prior == "needed":
+                raise wrong("prior", expected="class proportions", got=None, advice="Pass the target's proportions.")
+            return None
+        if self.prior == "unused":
+            advice = "Leave it out, or choose a method that ends in -ws."
+            raise wrong("prior", expected="None for this method", got="proportions", advice=advice)
+        return check_prior(prior, self.n_classes)
+
+    @contextmanager
+    def on_device(self, module: nn.Module) -> Iterator[None]:
+        """Run a module on the chosen device and bring it back to the CPU, where it lives."""
+        with threads(self.execution.n_threads):
+            module.to(resolve_device(self.execution.device))
+            try:
+                yield
+            finally:
+                module.cpu()
 
 
-class Method(Protocol):
-    """The life of a method: learn the source, adapt to a target, predict."""
-
-    def fit_source(self, source: Labelled, validation: Labelled, n_classes: int) -> None: ...
-
-    def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None) -> None: ...
-
-    def pseudo_label(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels: ...
-
-    def predict_proba(self, windows: Windows) -> NDArray[np.float64]: ...
+def _need_equal_length(windows: Windows, name: str, length: int | None = None) -> None:
+    longest = windows.values.shape[2]
+    if windows.ragged or longest != (length or longest):
+        expected = "windows of one length, the same in source and target"
+        raise wrong(name, expected=expected, got="unequal ones", advice="Cut them alike, or use another method.")

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transpl import markov
-from transpl.errors import InputError, one_of, positive, share, whole_number
+from transpl.errors import InputError, one_of, positive, share
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior, voting_weights
-from transpl.methods.base import Labelled, PseudoLabels
-from transpl.network import CodebookUsage, Network, NetworkSettings, codebook_usage
+from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
+from transpl.methods.pseudo_labelling import as_tensors
+from transpl.methods.registry import register
+from transpl.methods.settings import AdaptSettings
+from transpl.network import CodebookUsage, Network, codebook_usage
 from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
-from transpl.training import Execution, LoopSettings, adapt_network, resolve_device, train_network
-from transpl.training.adaptation import STOPPING
-from transpl.training.devices import threads
+from transpl.training import Execution, adapt_network
+from transpl.training.adaptation import STOPPING, AdaptationSettings
 from transpl.training.loop import History
-from transpl.training.rows import Rows, label_tensor, window_rows
+from transpl.training.rows import window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
@@ -31,18 +31,9 @@ Codes = NDArray[np.integer]  # (n, D, N)
 
 
 @dataclass(frozen=True)
-class TransPLSettings:
+class TransPLSettings(AdaptSettings):
     """Everything that decides the numbers; the paper's values for UCIHAR by default."""
 
-    patch_length: int = 8
-    width: int = 64
-    n_coarse: int = 8
-    n_fine: int = 64
-    n_layers: int = 2
-    n_heads: int = 8
-    dropout: float = 0.3
-    commitment: float = 0.25
-    residual: str = "normalised"
     sigma: float = 0.2
     prior_temperature: float = 1.0
     channel_alignment: bool = True
@@ -51,57 +42,23 @@ class TransPLSettings:
     length: str = "transitions"
     confidence: str = "max"
     top_ratio: float = 0.5
-    source_lr: float = 5e-4
-    adapt_lr: float = 5e-4
-    weight_decay: float = 0.01
-    batch_size: int = 32
-    max_epochs: int = 200
-    check_every: int = 2
-    source_patience: int = 2
-    adapt_patience: int = 5
     adapt_stopping: str = "source"
-    warmup_steps: int = 50
-    random_state: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("smoothing", self.smoothing, ("floor", "additive"))
         one_of("length", self.length, LENGTHS)
         one_of("confidence", self.confidence, CONFIDENCE)
         one_of("adapt_stopping", self.adapt_stopping, STOPPING)
         one_of("channel_alignment", self.channel_alignment, (True, False))
-        for name in ("sigma", "prior_temperature", "source_lr", "adapt_lr"):
+        for name in ("sigma", "prior_temperature"):
             positive(name, getattr(self, name))
-        for name in ("source_patience", "adapt_patience"):
-            whole_number(name, getattr(self, name), least=1)
-        share("top_ratio", self.top_ratio, one=True)
         if self.epsilon is not None:
             share("epsilon", self.epsilon)
-        # Building the parts checks the rest.
-        self.network(n_classes=2)
-        self.source_loop()
-        self.adapt_loop()
+        self.adaptation()
 
-    def network(self, n_classes: int) -> NetworkSettings:
-        """The shape of the network: the settings it shares with this class."""
-        shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
-        return NetworkSettings(n_classes=n_classes, **{name: getattr(self, name) for name in shared})
-
-    def source_loop(self) -> LoopSettings:
-        return self._loop(self.source_lr, self.source_patience, warmup_steps=0)
-
-    def adapt_loop(self) -> LoopSettings:
-        return self._loop(self.adapt_lr, self.adapt_patience, self.warmup_steps)
-
-    def _loop(self, learning_rate: float, patience: int, warmup_steps: int) -> LoopSettings:
-        return LoopSettings(
-            learning_rate=learning_rate,
-            weight_decay=self.weight_decay,
-            batch_size=self.batch_size,
-            max_epochs=self.max_epochs,
-            check_every=self.check_every,
-            patience=patience,
-            warmup_steps=warmup_steps,
-        )
+    def adaptation(self) -> AdaptationSettings:
+        return AdaptationSettings(self.top_ratio, self.adapt_stopping)
 
 
 @dataclass
@@ -119,15 +76,23 @@ class TransPLState:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class TransPLMethod:
-    """Source phase, Markov labels, adaptation phase; see `methods.base.Method`."""
+@register(
+    "transpl",
+    family="pseudo-labels",
+    needs="source, target",
+    reference="Kim and Lee 2025, TransPL: VQ-code transition matrices for pseudo-labeling of time series",
+)
+class TransPLMethod(Method):
+    """Labels by the transitions of codes, channels weighed by how little they moved."""
 
-    def __init__(self, settings: TransPLSettings, execution: Execution) -> None:
-        self.settings = settings
-        self.execution = execution
+    Settings = TransPLSettings
+    settings: TransPLSettings
+    prior = "optional"
+
+    def __init__(self, settings: TransPLSettings | None = None, execution: Execution | None = None) -> None:
+        super().__init__(settings, execution)
         self._state: TransPLState | None = None
-        self._source: Labelled | None = None
-        self._validation: Labelled | None = None
+        self._rows: tuple[Labelled, Labelled] | None = None
 
     @property
     def state(self) -> TransPLState:
@@ -139,36 +104,30 @@ class TransPLMethod:
     def state(self, state: TransPLState) -> None:
         self._state = state
 
-    def fit_source(self, source: Labelled, validation: Labelled, n_classes: int) -> None:
-        """Train on the source, then count the transitions of its codes per class."""
-        settings = self.settings
+    def start_from(self, model: SourceModel) -> None:
+        """Take a trained source network, and count the transitions of the source's codes per class."""
+        super().start_from(model)
+        network, source = model.network, model.source
         start = time.perf_counter()
-        network, history = train_network(
-            settings.network(n_classes),
-            _labelled_rows(source),
-            _labelled_rows(validation),
-            settings.source_loop(),
-            self.execution,
-            seed=settings.random_state,
-        )
-        trained = time.perf_counter()
-        with self._on_device(network):
+        with self.on_device(network):
             coarse = coarse_codes(network, source.windows)
             usage = _usage(network, source.windows, coarse)
-        counts = markov.TransitionCounts.from_codes(coarse, settings.n_coarse, source.y, n_classes)
-        self.state = TransPLState(network, counts, usage, history={"source": history})
-        self.state.seconds = {"source": trained - start, "count_source": time.perf_counter() - trained}
-        self.remember_source(source, validation)
+        counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
+        self.state = TransPLState(network, counts, usage, history={"source": model.history})
+        self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
+        self.remember_source(source, model.validation)
 
     def remember_source(self, source: Labelled, validation: Labelled) -> None:
         """Keep the source rows that fine-tuning goes on training with."""
-        self._source, self._validation = source, validation
+        self._rows = source, validation
 
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None, mode: str = "finetune") -> None:
         """Count the target's transitions and, in mode "finetune", label it and train on the labels."""
         one_of("mode", mode, MODES)
         state = self.state
-        if mode == "finetune" and self._source is None:
+        if self._source is not None:
+            self.check_target(target)
+        if mode == "finetune" and self._rows is None:
             raise InputError(
                 "adapt: mode='finetune' also trains on source rows, and a loaded model does not hold them. "
                 "Pass X_source and y_source, or use mode='markov'."
@@ -178,7 +137,7 @@ class TransPLMethod:
         next_state = replace(
             state,
             target_counts=self.count(target) if codes is None else self.count_codes(codes),
-            prior=None if prior is None else check_prior(prior, self.n_classes),
+            prior=self.checked_prior(prior),
             mode="markov",
             adapted_network=None,
             history={"source": state.history["source"]},
@@ -188,6 +147,7 @@ class TransPLMethod:
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             self._finetune(target, labels, next_state)
+            self.label_record = {"initial": labels}
         # Only a finished adaptation takes the place of the last one.
         self.state = next_state
 
@@ -214,13 +174,20 @@ class TransPLMethod:
             return self.pseudo_label(windows).probabilities
         network = state.adapted_network if state.mode == "finetune" else state.source_network
         assert network is not None
-        with self._on_device(network):
+        with self.on_device(network):
             return class_probabilities(network, windows)
+
+    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+        self.adapt(target, prior)
+
+    @property
+    def history(self) -> dict[str, History]:
+        return self.state.history
 
     def codes(self, windows: Windows) -> Codes:
         """Coarse codes (n, D, N) by the source network."""
         network = self.state.source_network
-        with self._on_device(network):
+        with self.on_device(network):
             return coarse_codes(network, windows)
 
     def count(self, windows: Windows) -> markov.TransitionCounts:
@@ -289,40 +256,23 @@ class TransPLMethod:
 
     def _finetune(self, target: Windows, labels: PseudoLabels, state: TransPLState) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
-        assert self._source is not None
-        assert self._validation is not None
-        settings = self.settings
+        assert self._rows is not None
+        settings, (source, validation) = self.settings, self._rows
         start = time.perf_counter()
-        rows = window_rows(target.in_memory())
-        rows["y"] = label_tensor(labels.labels)
-        rows["confidence"] = torch.from_numpy(labels.confidence.astype(np.float32))
+        y, confidence = as_tensors(labels)
+        rows = {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
         state.adapted_network, state.history["adapt"] = adapt_network(
             state.source_network,
-            _labelled_rows(self._source),
+            source.rows(),
             rows,
-            _labelled_rows(self._validation),
-            settings.top_ratio,
+            validation.rows(),
+            settings.adaptation(),
             settings.adapt_loop(),
             self.execution,
             seed=settings.random_state,
-            stopping=settings.adapt_stopping,
         )
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start
-
-    @contextmanager
-    def _on_device(self, network: Network) -> Iterator[None]:
-        """Run a network on the chosen device and bring it back to the CPU, where its state lives."""
-        with threads(self.execution.n_threads):
-            network.to(resolve_device(self.execution.device))
-            try:
-                yield
-            finally:
-                network.cpu()
-
-
-def _labelled_rows(labelled: Labelled) -> Rows:
-    return {**window_rows(labelled.windows.in_memory()), "y": label_tensor(labelled.y)}
 
 
 def _code_chunks(codes: Codes) -> Iterator[tuple[slice, Codes]]:
@@ -334,3 +284,15 @@ def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, Codeb
     if network.settings.n_fine:
         usage["fine"] = codebook_usage(fine_codes(network, windows), network.settings.n_fine)
     return usage
+
+
+@register(
+    "transpl-ws",
+    family="pseudo-labels",
+    needs="source, target, class proportions of the target",
+    reference="Kim and Lee 2025, with weak supervision",
+)
+class TransPLWS(TransPLMethod):
+    """TransPL with the target's class proportions as Bayes' prior."""
+
+    prior = "needed"

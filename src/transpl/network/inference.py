@@ -10,31 +10,39 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from transpl.network.classifier import Classifier
 from transpl.network.network import Network
 from transpl.windows import Windows
 
 BATCH = 32  # larger batches leave the processor's cache and are slower
 
+BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
+
 
 def coarse_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
     """Coarse codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
-    return _in_batches(network, windows, network.codes, batch, code_type(network.settings.n_coarse))
+    return in_batches(network, windows, network.codes, batch, code_type(network.settings.n_coarse))
 
 
 def fine_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
     """Fine codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
-    return _in_batches(network, windows, network.fine_codes, batch, code_type(network.settings.n_fine))
+    return in_batches(network, windows, network.fine_codes, batch, code_type(network.settings.n_fine))
 
 
-def class_probabilities(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
-    """softmax of the head's logits in float64, (n, K)."""
+def class_probabilities(classifier: Classifier, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+    """softmax in float64 of the logits that a module's `classify` gives, (n, K)."""
 
     def probabilities(x: Tensor, lengths: Tensor | None) -> Tensor:
-        return network.classify(x, lengths).cpu().double().softmax(dim=-1)
+        return classifier.classify(x, lengths).cpu().double().softmax(dim=-1)
 
-    return _in_batches(network, windows, probabilities, batch, np.float64)
+    return in_batches(classifier, windows, probabilities, batch)
+
+
+def features(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+    """z (n, d), the mean of the summaries over channels."""
+    return in_batches(network, windows, network.features, batch)
 
 
 def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
@@ -43,16 +51,17 @@ def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
 
 
 @torch.no_grad()
-def _in_batches(
-    network: Network,
+def in_batches(
+    module: nn.Module,
     windows: Windows,
-    function: Callable[[Tensor, Tensor | None], Tensor],
-    batch: int,
-    dtype: DTypeLike,
+    function: BatchFunction,
+    batch: int = BATCH,
+    dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    device = next(network.parameters()).device
-    was_training, ragged = network.training, windows.ragged
-    network.eval()
+    """Apply a function of batches to all windows in eval mode, (n, ...)."""
+    device = next(module.parameters()).device
+    was_training, ragged = module.training, windows.ragged
+    module.eval()
     result: NDArray | None = None
     for rows, part in windows.chunks(batch):
         x = torch.from_numpy(part.in_memory().values).to(device)
@@ -61,6 +70,6 @@ def _in_batches(
         if result is None:
             result = np.empty((len(windows), *found.shape[1:]), dtype)
         result[rows] = found
-    network.train(was_training)
+    module.train(was_training)
     assert result is not None, "windows are never empty"
     return result

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.errors import InputError, not_negative, one_of, share, whole_number, wrong
+from transpl.network.classifier import Classifier
 from transpl.network.patches import patch_mask, to_patches
 from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
 from transpl.network.transformer import Transformer, attention_bias
@@ -55,6 +56,7 @@ class Encoded(NamedTuple):
 class NetworkOutput(NamedTuple):
     """One full pass over a batch."""
 
+    features: Tensor  # (B, d): z, the mean of the summaries over channels
     logits: Tensor  # (B, K)
     coarse_codes: Tensor  # (B, D, N); -1 where a shorter window has no patch
     fine_codes: Tensor | None  # (B, D, N), or None without a fine book
@@ -63,7 +65,7 @@ class NetworkOutput(NamedTuple):
     reconstruction_loss: Tensor  # ()
 
 
-class Network(nn.Module):
+class Network(Classifier):
     """Encoder, quantiser, decoder and class head; every channel is encoded on its own with shared weights."""
 
     def __init__(self, settings: NetworkSettings) -> None:
@@ -87,8 +89,10 @@ class Network(nn.Module):
         summary, latents = self._encode_patches(patches, mask)
         coarse, fine, q, code_loss = self._quantize(latents, mask)
         reconstruction = self._decode(q, mask)
+        z = summary.mean(dim=1)
         return NetworkOutput(
-            self.head(summary.mean(dim=1)),
+            z,
+            self.head(z),
             coarse,
             fine,
             reconstruction,
@@ -101,9 +105,21 @@ class Network(nn.Module):
         patches = to_patches(x, self.settings.patch_length)
         return self._encode_patches(patches, self._mask(patches, lengths))
 
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> z (B, d), the mean of the summaries over channels."""
+        return self.encode(x, lengths).summary.mean(dim=1)
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """z (B, d) -> what the head's last layer sees, (B, d)."""
+        return self.head[:-1](z)
+
     def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x (B, D, T) -> class logits (B, K); needs encoder and head only."""
-        return self.head(self.encode(x, lengths).summary.mean(dim=1))
+        return self.head(self.features(x, lengths))
+
+    def code_modules(self) -> list[nn.Module]:
+        """The parts that classification does not need: quantiser and decoder."""
+        return [self.quantizer, self.decoder, self.to_patch]
 
     def codes(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x (B, D, T) -> coarse codes (B, D, N); -1 where a shorter window has no patch."""

@@ -3,60 +3,138 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from transpl.errors import one_of
+from transpl.errors import one_of, share
 from transpl.network import Network
 from transpl.network.quantizer import perplexity
 from transpl.training.devices import Execution
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.loss_weights import LearnableWeights
 from transpl.training.rows import Rows, count, take
-from transpl.training.source import strip_prefix
+from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready, strip_prefix
 
 STOPPING = ("source", "labels")
 
 
+class Teacher(Protocol):
+    """What changes from epoch to epoch; by itself nothing does."""
+
+    def weight(self, epoch: int) -> float:
+        """The weight alpha of the target's cross entropy."""
+
+    def labels(self, network: Network, epoch: int) -> tuple[Tensor, Tensor] | None:
+        """New labels (n,) and confidences (n,) of all target rows, or None to keep the old ones."""
+
+
+@dataclass(frozen=True)
+class AdaptationSettings:
+    """top_ratio : the share of a batch's target rows, the most confident, that is learnt from
+    stopping : validation watches held-out "source" rows only (the paper), or also the `top_ratio` most confident
+        target rows with their pseudo-"labels", so that training goes on while it learns them
+    codes : train the codes too (L_code + L_rec of all rows)
+    """
+
+    top_ratio: float = 0.5
+    stopping: str = "source"
+    codes: bool = True
+
+    def __post_init__(self) -> None:
+        one_of("stopping", self.stopping, STOPPING)
+        one_of("codes", self.codes, (True, False))
+        share("top_ratio", self.top_ratio, one=True)
+
+
 class AdaptationObjective(Objective):
-    r"""L_trg = \lambda_1 (CE_source + CE_target) + \lambda_2 (L_code + L_rec), \lambda learnable.
+    r"""L_trg = \lambda_1 (CE_source + \alpha CE_target) + \lambda_2 (L_code + L_rec), \lambda learnable.
 
     CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one). Of several
     devices each chooses among, and averages over, the rows of its own part of the batch.
     Validation watches CE + L_code + L_rec, without weights, of the rows it is given.
+
+    teacher : sets alpha (else 1) and gives new labels before an epoch; these are kept by row
+    target : the rows that it labels, with their first labels
     """
 
-    def __init__(self, network: Network, top_ratio: float) -> None:
+    terms = ("source_cross_entropy", "target_cross_entropy", "code", "reconstruction")
+
+    def __init__(
+        self,
+        network: Network,
+        settings: AdaptationSettings,
+        teacher: Teacher | None = None,
+        target: Rows | None = None,
+    ) -> None:
         super().__init__()
         self.network = network
-        self.top_ratio = top_ratio
-        self.weights = LearnableWeights(2)
+        self.settings = settings
+        self.teacher = teacher
+        self.target_weight = 1.0
+        self.weights = LearnableWeights(2 if settings.codes else 1)
+        self.labels: Tensor
+        self.confidence: Tensor
+        if target is not None:
+            self.register_buffer("labels", target["y"].clone())
+            self.register_buffer("confidence", target["confidence"].clone())
+        if not settings.codes:
+            freeze(*network.code_modules())
+
+    def start_epoch(self, epoch: int) -> None:
+        if self.teacher is None:
+            return
+        self.target_weight = self.teacher.weight(epoch)
+        new = self.teacher.labels(self.network, epoch)
+        if new is not None:
+            self.labels, self.confidence = (values.to(self.labels.device) for values in new)
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        output = self.network(batch["x"], batch.get("lengths"))
         is_target = batch["is_target"]
-        row_losses = F.cross_entropy(output.logits, batch["y"], reduction="none")
-        trusted = most_confident(batch["confidence"][is_target], self.top_ratio)
+        y, confidence = self._labels(batch)
+        logits, vq, recorded = self._pass(batch)
+        row_losses = F.cross_entropy(logits, y, reduction="none")
+        trusted = most_confident(confidence[is_target], self.settings.top_ratio)
         source = _mean(row_losses[~is_target])
         target = _mean(row_losses[is_target][trusted])
-        vq = output.code_loss + output.reconstruction_loss
+        learnt = source + target if self.target_weight == 1 else source + self.target_weight * target
+        code_loss = [reduce(torch.add, vq.values())] if vq else []
         return {
-            "loss": self.weights(torch.stack([source + target, vq])),
+            "loss": self.weights(torch.stack([learnt, *code_loss])),
             "source_cross_entropy": source,
             "target_cross_entropy": target,
-            "code": output.code_loss,
-            "reconstruction": output.reconstruction_loss,
-            "coarse_perplexity": perplexity(output.coarse_codes, self.network.settings.n_coarse),
+            **vq,
+            **recorded,
         }
 
-    def risk(self, batch: Rows) -> Tensor:
+    def _labels(self, batch: Rows) -> tuple[Tensor, Tensor]:
+        """Labels and confidence of a batch, (B,): those it came with, or the target's newest."""
+        if self.teacher is None:
+            return batch["y"], batch["confidence"]
+        is_target, row = batch["is_target"], batch["target_row"]
+        return (
+            torch.where(is_target, self.labels[row], batch["y"]),
+            torch.where(is_target, self.confidence[row], batch["confidence"]),
+        )
+
+    def _pass(self, batch: Rows) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """Logits (B, K); if codes are trained also their losses, and what is worth recording about them."""
+        if not self.settings.codes:
+            return self.network.classify(batch["x"], batch.get("lengths")), {}, {}
         output = self.network(batch["x"], batch.get("lengths"))
-        return F.cross_entropy(output.logits, batch["y"]) + output.code_loss + output.reconstruction_loss
+        losses = {"code": output.code_loss, "reconstruction": output.reconstruction_loss}
+        used = perplexity(output.coarse_codes, self.network.settings.n_coarse)
+        return output.logits, losses, {"coarse_perplexity": used}
+
+    def risk(self, batch: Rows) -> Tensor:
+        return class_and_code_losses(self.network, batch, SourceLoss(self.settings.codes)).total()
 
     def identity(self) -> str:
-        return repr((self.network.settings, self.top_ratio))
+        return repr((self.network.settings, self.settings))
 
 
 def adapt_network(
@@ -64,28 +142,26 @@ def adapt_network(
     source: Rows,
     target: Rows,
     validation: Rows,
-    top_ratio: float,
+    settings: AdaptationSettings,
     loop: LoopSettings,
     execution: Execution,
     *,
     seed: int,
-    stopping: str = "source",
+    teacher: Teacher | None = None,
 ) -> tuple[Network, History]:
     """Fine-tune a copy of `network`.
 
     source : rows (x, y); target : rows (x, y = pseudo-label, confidence); validation : source rows (x, y)
-    stopping : validation watches held-out "source" rows only (the paper), or also the `top_ratio` most confident
-        target rows with their pseudo-"labels", so that training goes on while it learns them
+    teacher : see `AdaptationObjective`
     """
-    one_of("stopping", stopping, STOPPING)
-    objective = AdaptationObjective(copy.deepcopy(network), top_ratio)
+    objective = AdaptationObjective(copy.deepcopy(network), settings, teacher, target)
     rows = joined(source, target)
-    if stopping == "labels":
-        validation = joined(validation, take(target, most_confident(target["confidence"], top_ratio)))
+    if settings.stopping == "labels":
+        validation = joined(validation, take(target, most_confident(target["confidence"], settings.top_ratio)))
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="adapt")
     adapted = objective.network
     adapted.load_state_dict(strip_prefix(trained.weights, "network."))
-    return adapted.cpu().eval(), trained.history
+    return ready(adapted), trained.history
 
 
 def joined(source: Rows, target: Rows) -> Rows:
@@ -97,6 +173,7 @@ def joined(source: Rows, target: Rows) -> Rows:
         "y": torch.cat([source["y"], target["y"]]),
         "confidence": torch.cat([torch.ones(n_source, dtype=torch.float32), target["confidence"]]),
         "is_target": torch.arange(n_source + n_target) >= n_source,
+        "target_row": (torch.arange(n_source + n_target) - n_source).clamp(min=0),
     }
     lengths = torch.cat([_lengths(source), _lengths(target)])
     return {**rows, "lengths": lengths} if bool((lengths < time).any()) else rows

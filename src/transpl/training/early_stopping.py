@@ -1,4 +1,4 @@
-"""Stop when the validation loss no longer falls, and keep the best weights."""
+"""Stop when the validation loss no longer falls, and keep the best weights; or never stop, and keep the last."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from torch import Tensor
 
 @dataclass
 class EarlyStopping:
-    """patience : how many checks in a row may bring no improvement before `exhausted`"""
+    """patience : how many checks in a row may bring no improvement before `exhausted`
+    keep : the "best" weights, or, for a training of fixed length, the "last"
+    """
 
     patience: int
+    keep: str = "best"
     best: float = math.inf
     best_epoch: int = -1
     checks_without_gain: int = 0
     best_weights: dict[str, Tensor] = field(default_factory=dict)
 
     def update(self, value: float, epoch: int, weights: dict[str, Tensor]) -> None:
-        """Record a check; better weights are copied."""
-        if value < self.best:
+        """Record a check; better (or simply later) weights are copied."""
+        if value < self.best or self.keep == "last":
             self.best, self.best_epoch, self.checks_without_gain = value, epoch, 0
             self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
         else:

@@ -11,19 +11,19 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from transpl.errors import not_negative, positive, whole_number
+from transpl.errors import not_negative, one_of, positive, whole_number
 from transpl.training.checkpoint import Checkpoint, fingerprint
 from transpl.training.devices import Execution, own_environment, own_randomness, threads
 from transpl.training.early_stopping import EarlyStopping
 from transpl.training.progress import progress_bar
-from transpl.training.rows import Rows, count, ordered_batches, shuffled_batches, take
+from transpl.training.rows import Data, Rows, count, epoch_batches, map_parts, ordered_batches, parts, take
 
 History = list[dict[str, float]]
 
@@ -39,8 +39,10 @@ class LoopSettings:
     check_every: int = 2
     patience: int = 2
     warmup_steps: int = 0
+    keep: str = "best"  # weights: "best" on validation, with early stopping; or "last", all epochs
 
     def __post_init__(self) -> None:
+        one_of("keep", self.keep, ("best", "last"))
         for name in ("batch_size", "max_epochs", "check_every", "patience"):
             whole_number(name, getattr(self, name), least=1)
         whole_number("warmup_steps", self.warmup_steps, least=0)
@@ -60,7 +62,9 @@ class TrainingDiverged(RuntimeError):
 
 
 class Objective(nn.Module, ABC):
-    """What the loop minimises. Subclasses hold the parameters."""
+    """What the loop minimises. Subclasses hold the parameters, and name in `terms` the losses that "loss" is made of."""
+
+    terms: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def forward(self, batch: Rows) -> dict[str, Tensor]:
@@ -74,10 +78,17 @@ class Objective(nn.Module, ABC):
     def identity(self) -> str:
         """Return everything that decides the losses beside the weights; a checkpoint belongs to it."""
 
+    def start_epoch(self, epoch: int) -> None:
+        """Prepare an epoch, for instance by new pseudo-labels; a function of the weights, buffers and `epoch` alone."""
+
+    def undecayed(self) -> list[nn.Parameter]:
+        """Return the parameters that weight decay leaves alone."""
+        return []
+
 
 def train(
     objective: Objective,
-    rows: Rows,
+    rows: Data,
     validation: Rows,
     settings: LoopSettings,
     execution: Execution,
@@ -91,8 +102,8 @@ def train(
     """
     checkpoint = None
     if execution.checkpoint_dir is not None:
-        parts = (phase, settings, seed, execution.devices, objective.identity())
-        job = fingerprint(*parts, rows=[rows, validation, objective.state_dict()])
+        identity = (phase, settings, seed, execution.devices, objective.identity())
+        job = fingerprint(*identity, rows=[*parts(rows), validation, objective.state_dict()])
         checkpoint = Checkpoint(execution.checkpoint_dir, phase, job)
     run = _Run(objective, rows, validation, settings, execution, checkpoint, seed, phase)
     with threads(execution.n_threads), own_randomness(), own_environment():
@@ -102,7 +113,7 @@ def train(
 
 class _Run(NamedTuple):
     objective: Objective
-    rows: Rows
+    rows: Data
     validation: Rows
     settings: LoopSettings
     execution: Execution
@@ -133,10 +144,10 @@ class _Loop:
         self.fabric, self.run = fabric, run
         self.epoch, self.step = 0, 0
         self.history: History = []
-        self.stopping = EarlyStopping(run.settings.patience)
+        self.stopping = EarlyStopping(run.settings.patience, run.settings.keep)
         optimizer = new_optimizer(run.objective, run.settings)
         self.module, self.optimizer = fabric.setup(run.objective, optimizer)
-        self.rows = {name: fabric.to_device(tensor) for name, tensor in run.rows.items()}
+        self.rows = map_parts(fabric.to_device, run.rows)
         self.validation = {name: fabric.to_device(tensor) for name, tensor in run.validation.items()}
         self._resume()
 
@@ -161,11 +172,11 @@ class _Loop:
 
     def _train_epoch(self) -> dict[str, float]:
         run, rank, world = self.run, self.fabric.global_rank, self.fabric.world_size
+        run.objective.start_epoch(self.epoch)
         torch.manual_seed(_mix(run.seed, self.epoch, rank))
         self.module.train()
-        recorded = []
-        for index in shuffled_batches(count(self.rows), run.settings.batch_size, run.seed, self.epoch, rank, world):
-            recorded.append(self._train_step(take(self.rows, index.to(self.fabric.device))))
+        batches = epoch_batches(self.rows, run.settings.batch_size, run.seed, self.epoch, rank, world)
+        recorded = [self._train_step(batch) for batch in batches]
         names = recorded[0].keys()
         means = torch.stack([torch.stack([losses[name] for name in names]) for losses in recorded]).mean(dim=0)
         result = dict(zip(names, means.tolist(), strict=True))
@@ -226,9 +237,13 @@ class _Loop:
 
 def new_optimizer(objective: Objective, settings: LoopSettings) -> torch.optim.Optimizer:
     """AdamW; its fused form updates every parameter in one pass."""
-    return torch.optim.AdamW(
-        objective.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
+    undecayed = objective.undecayed()
+    spared = {id(parameter) for parameter in undecayed}
+    decayed = [p for p in objective.parameters() if p.requires_grad and id(p) not in spared]
+    groups: list[dict[str, Any]] = [{"params": decayed}]
+    if undecayed:
+        groups.append({"params": undecayed, "weight_decay": 0.0})
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
 
 
 def _mix(seed: int, epoch: int, rank: int) -> int:

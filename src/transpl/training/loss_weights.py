@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
 import torch
 from torch import Tensor, nn
 
@@ -17,3 +20,21 @@ class LearnableWeights(nn.Module):
         """losses (n_losses,) -> ()."""
         squares = self.s.square()
         return (losses / (2 * squares) + torch.log1p(squares)).sum()
+
+
+class Weighting(nn.Module):
+    r"""L = \sum_i w_i L_i, the w_i fixed or learnt as in `LearnableWeights`, by name."""
+
+    def __init__(self, fixed: Mapping[str, float], learnt: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.fixed, self.learnt = dict(fixed), tuple(learnt)
+        self.scales = LearnableWeights(len(self.learnt))
+
+    def forward(self, losses: Mapping[str, Tensor]) -> Tensor:
+        """Scalars by name -> their weighed sum, ()."""
+        fixed = [weight * losses[name] for name, weight in self.fixed.items()]
+        learnt = [self.scales(torch.stack([losses[name] for name in self.learnt]))] if self.learnt else []
+        return reduce(torch.add, fixed + learnt)
+
+    def extra_repr(self) -> str:
+        return f"fixed={self.fixed}, learnt={self.learnt}"

@@ -2,51 +2,125 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple, TypeVar
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from transpl.errors import one_of, share
 from transpl.network import Network, NetworkSettings
 from transpl.network.quantizer import perplexity
 from transpl.training.devices import Execution, own_randomness, threads
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.rows import Rows, count, shuffled_batches, take
 
+_Module = TypeVar("_Module", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class SourceLoss:
+    """codes : train the codes too (L_code + L_rec), not only the class head
+    label_smoothing : of the cross entropy
+    """
+
+    codes: bool = True
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        one_of("codes", self.codes, (True, False))
+        share("label_smoothing", self.label_smoothing, zero=True)
+
 
 class SourceObjective(Objective):
-    r"""L_src = L_ce + L_code + L_rec."""
+    r"""L_src = L_ce + L_code + L_rec, the last two if codes are trained."""
 
-    def __init__(self, network: Network) -> None:
+    terms = ("cross_entropy", "code", "reconstruction")
+
+    def __init__(self, network: Network, loss: SourceLoss | None = None) -> None:
         super().__init__()
         self.network = network
+        self.source_loss = SourceLoss() if loss is None else loss
+        if not self.source_loss.codes:
+            freeze(*network.code_modules())
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        output = self.network(batch["x"], batch.get("lengths"))
-        cross_entropy = F.cross_entropy(output.logits, batch["y"])
-        loss = cross_entropy + output.code_loss + output.reconstruction_loss
-        return {
-            "loss": loss,
-            "cross_entropy": cross_entropy,
-            "code": output.code_loss,
-            "reconstruction": output.reconstruction_loss,
-            "coarse_perplexity": perplexity(output.coarse_codes, self.network.settings.n_coarse),
-        }
+        losses = class_and_code_losses(self.network, batch, self.source_loss)
+        recorded = {} if losses.codes is None else {"coarse_perplexity": self._perplexity(losses.codes)}
+        return {"loss": losses.total(), **losses.terms, **recorded}
+
+    def _perplexity(self, codes: Tensor) -> Tensor:
+        return perplexity(codes, self.network.settings.n_coarse)
 
     def risk(self, batch: Rows) -> Tensor:
-        return self.forward(batch)["loss"]
+        return class_and_code_losses(self.network, batch, SourceLoss(self.source_loss.codes)).total()
 
     def identity(self) -> str:
-        return repr(self.network.settings)
+        return repr((self.network.settings, self.source_loss))
+
+
+class Losses(NamedTuple):
+    """The source loss of a batch, and what it was made of."""
+
+    features: Tensor  # (B, d)
+    logits: Tensor  # (B, K)
+    codes: Tensor | None  # (B, D, N), coarse
+    terms: dict[str, Tensor]
+
+    def total(self) -> Tensor:
+        """The sum of the terms; ()."""
+        return reduce(torch.add, self.terms.values())
+
+
+def class_and_code_losses(network: Network, batch: Rows, loss: SourceLoss) -> Losses:
+    """L_ce and, if codes are trained, L_code and L_rec of rows (x, y)."""
+    x, lengths = batch["x"], batch.get("lengths")
+    if not loss.codes:
+        z = network.features(x, lengths)
+        logits = network.head(z)
+        return Losses(z, logits, None, {"cross_entropy": _cross_entropy(logits, batch, loss)})
+    output = network(x, lengths)
+    terms = {
+        "cross_entropy": _cross_entropy(output.logits, batch, loss),
+        "code": output.code_loss,
+        "reconstruction": output.reconstruction_loss,
+    }
+    return Losses(output.features, output.logits, output.coarse_codes, terms)
+
+
+def _cross_entropy(logits: Tensor, batch: Rows, loss: SourceLoss) -> Tensor:
+    return F.cross_entropy(logits, batch["y"], label_smoothing=loss.label_smoothing)
 
 
 def train_network(
-    settings: NetworkSettings, rows: Rows, validation: Rows, loop: LoopSettings, execution: Execution, *, seed: int
+    settings: NetworkSettings,
+    rows: Rows,
+    validation: Rows,
+    loop: LoopSettings,
+    execution: Execution,
+    *,
+    seed: int,
+    loss: SourceLoss | None = None,
 ) -> tuple[Network, History]:
     """Train a new network on source rows (x, y); returns it in eval mode on the CPU."""
     network = new_network(settings, rows, loop.batch_size, execution, seed)
-    trained = train(SourceObjective(network), rows, validation, loop, execution, seed=seed, phase="source")
+    objective = SourceObjective(network, loss)
+    trained = train(objective, rows, validation, loop, execution, seed=seed, phase="source")
     network.load_state_dict(strip_prefix(trained.weights, "network."))
-    return network.cpu().eval(), trained.history
+    return ready(network), trained.history
+
+
+def freeze(*modules: nn.Module) -> None:
+    """Leave the weights of these modules as they are."""
+    for module in modules:
+        module.requires_grad_(False)
+
+
+def ready(module: _Module) -> _Module:
+    """A trained module at rest: on the CPU, in eval mode, nothing frozen."""
+    return module.requires_grad_(True).cpu().eval()
 
 
 def new_network(settings: NetworkSettings, rows: Rows, batch_size: int, execution: Execution, seed: int) -> Network:

@@ -1,0 +1,126 @@
+"""Methods of two phases: the source model labels the target, then a copy of it is trained on the labels.
+
+The second phase is TransPL's own, so that methods differ in their labels alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transpl.errors import not_negative, one_of
+from transpl.methods.base import Method, PseudoLabels
+from transpl.methods.settings import AdaptSettings
+from transpl.network import Network
+from transpl.training import adapt_network
+from transpl.training.adaptation import AdaptationSettings
+from transpl.training.loop import History
+from transpl.training.rows import label_tensor, window_rows
+from transpl.windows import Windows
+
+
+@dataclass(frozen=True)
+class PseudoLabelSettings(AdaptSettings):
+    """top_ratio : the share of a batch's target rows, the most confident, that is learnt from
+    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
+    target_weight : of the cross entropy of target rows; with 0 there is nothing to learn, the source model stays
+    codes : go on training the codes, as TransPL does
+    relabel : "never", or label the target anew before "each epoch" with the network as it then is
+    """
+
+    top_ratio: float = 0.5
+    adapt_stopping: str = "source"
+    target_weight: float = 1.0
+    codes: bool = True
+    relabel: str = "never"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        not_negative("target_weight", self.target_weight)
+        one_of("relabel", self.relabel, ("never", "each epoch"))
+        self.adaptation()
+
+    def adaptation(self) -> AdaptationSettings:
+        return AdaptationSettings(self.top_ratio, self.adapt_stopping, self.codes)
+
+
+class PseudoLabelMethod(Method):
+    """Labels by the source model, then fine-tuning. Subclasses write `label`.
+
+    After `adapt`, `label_record` holds the labels of the target under "initial" and, where it was labelled anew,
+    "final".
+    """
+
+    Settings = PseudoLabelSettings
+    settings: PseudoLabelSettings
+
+    @abstractmethod
+    def label(self, network: Network, target: Windows) -> PseudoLabels:
+        """Label windows with a network in the state it is in, on the device it is on."""
+
+    def pseudo_label(self, target: Windows) -> PseudoLabels:
+        """Label windows with the source model, in one shot."""
+        self.check_target(target)
+        return self._label_with(self.source.network, target)
+
+    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+        labels = self.pseudo_label(target)
+        self.label_record = {"initial": labels}
+        if self.settings.target_weight == 0:
+            self.classifier = self.source.network
+            return
+        self.classifier, self.adapt_history["adapt"] = self._finetuned(target, labels)
+        if self.settings.relabel != "never":
+            self.label_record["final"] = self._label_with(self.classifier, target)
+
+    def target_weight(self, epoch: int) -> float:
+        """The weight of the target's cross entropy in an epoch."""
+        return self.settings.target_weight
+
+    def _finetuned(self, target: Windows, labels: PseudoLabels) -> tuple[Network, History]:
+        y, confidence = as_tensors(labels)
+        settings, model = self.settings, self.source
+        return adapt_network(
+            model.network,
+            model.source.rows(),
+            {**window_rows(target.in_memory()), "y": y, "confidence": confidence},
+            model.validation.rows(),
+            settings.adaptation(),
+            settings.adapt_loop(),
+            self.execution,
+            seed=self.seed,
+            teacher=_Teacher(self, target),
+        )
+
+    def _label_with(self, network: Network, target: Windows) -> PseudoLabels:
+        with self.on_device(network):
+            return self.label(network, target)
+
+
+class _Teacher:
+    """A method's part in the training of its own network."""
+
+    def __init__(self, method: PseudoLabelMethod, target: Windows) -> None:
+        self.method, self.target = method, target
+
+    def weight(self, epoch: int) -> float:
+        return self.method.target_weight(epoch)
+
+    def labels(self, network: Network, epoch: int) -> tuple[Tensor, Tensor] | None:
+        if self.method.settings.relabel == "never":
+            return None
+        return as_tensors(self.method.label(network, self.target))
+
+    def __deepcopy__(self, memo: object) -> _Teacher:
+        # It holds no weights that move: copies of an objective share it, and the data with it.
+        return self
+
+
+def as_tensors(labels: PseudoLabels) -> tuple[Tensor, Tensor]:
+    """Labels (n,) and confidence (n,) to train with."""
+    return label_tensor(labels.labels), torch.from_numpy(labels.confidence.astype(np.float32))

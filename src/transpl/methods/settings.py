@@ -1,0 +1,127 @@
+"""What decides the numbers of a method, as frozen dataclasses that build on one another.
+
+`SourceSettings` describe a source model and nothing else: methods whose source settings agree share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from transpl.errors import one_of, positive, whole_number, wrong
+from transpl.network import NetworkSettings
+from transpl.training import LoopSettings
+
+Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
+
+# The paper's appendix; one table for all methods, each takes the entries it has a field for.
+PAPER: Preset = {
+    "ucihar": {},
+    "wisdm": {
+        "width": 128,
+        "sigma": 0.1,
+        "prior_temperature": 2.0,
+        "top_ratio": 0.2,
+        "source_lr": 2e-4,
+        "adapt_lr": 5e-4,
+    },
+    "hhar": {
+        "width": 128,
+        "sigma": 0.1,
+        "prior_temperature": 5.0,
+        "top_ratio": 0.2,
+        "source_lr": 2e-4,
+        "adapt_lr": 2e-4,
+    },
+    "ptb": {"width": 128, "patch_length": 15, "sigma": 0.2, "prior_temperature": 1.0, "top_ratio": 0.7},
+}
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """The network and the source phase; the paper's values for UCIHAR by default."""
+
+    presets: ClassVar[Mapping[str, Preset]] = {}
+
+    patch_length: int = 8
+    width: int = 64
+    n_coarse: int = 8
+    n_fine: int = 64
+    n_layers: int = 2
+    n_heads: int = 8
+    dropout: float = 0.3
+    commitment: float = 0.25
+    residual: str = "normalised"
+    source_lr: float = 5e-4
+    weight_decay: float = 0.01
+    batch_size: int = 32
+    max_epochs: int = 200
+    check_every: int = 2
+    source_patience: int = 2
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        positive("source_lr", self.source_lr)
+        whole_number("source_patience", self.source_patience, least=1)
+        # Building the parts checks the rest.
+        self.network(n_classes=2)
+        self.source_loop()
+
+    @classmethod
+    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
+        """Settings for a data set: the paper's values, under those of the method's own preset and your `changes`.
+
+        preset : "paper", or one of `cls.presets`, such as "adatime"
+        An unknown data set (your own) gets the defaults.
+        """
+        one_of("preset", preset, ("paper", *cls.presets))
+        own = {field.name for field in fields(cls)}
+        unknown = sorted(set(changes) - own)
+        if unknown:
+            raise wrong(
+                "settings", expected=f"names among {', '.join(sorted(own))}", got=unknown, advice="Check the spelling."
+            )
+        values = {name: value for name, value in PAPER.get(dataset, {}).items() if name in own}
+        return cls(**{**values, **cls.presets.get(preset, {}).get(dataset, {}), **changes})
+
+    def source(self) -> SourceSettings:
+        """The part that a source model depends on."""
+        return SourceSettings(**{field.name: getattr(self, field.name) for field in fields(SourceSettings)})
+
+    def network(self, n_classes: int) -> NetworkSettings:
+        """The shape of the network: the settings it shares with this class."""
+        shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
+        return NetworkSettings(n_classes=n_classes, **{name: getattr(self, name) for name in shared})
+
+    def source_loop(self) -> LoopSettings:
+        return self.loop(self.source_lr, self.source_patience)
+
+    def loop(self, learning_rate: float, patience: int, **others: Any) -> LoopSettings:
+        """A training of at most `max_epochs`; `others` are further fields of `LoopSettings`."""
+        values = {
+            "weight_decay": self.weight_decay,
+            "batch_size": self.batch_size,
+            "max_epochs": self.max_epochs,
+            "check_every": self.check_every,
+            **others,
+        }
+        return LoopSettings(learning_rate=learning_rate, patience=patience, **values)
+
+
+@dataclass(frozen=True)
+class AdaptSettings(SourceSettings):
+    """The source phase, and a second phase that sees the target."""
+
+    adapt_lr: float = 5e-4
+    adapt_patience: int = 5
+    warmup_steps: int = 50
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("adapt_lr", self.adapt_lr)
+        whole_number("adapt_patience", self.adapt_patience, least=1)
+        self.adapt_loop()
+
+    def adapt_loop(self) -> LoopSettings:
+        return self.loop(self.adapt_lr, self.adapt_patience, warmup_steps=self.warmup_steps)

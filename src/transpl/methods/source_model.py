@@ -1,0 +1,91 @@
+"""A network trained on the source, shared by all methods that start from it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from transpl.errors import wrong
+from transpl.methods.data import Labelled
+from transpl.methods.settings import SourceSettings
+from transpl.network import Network
+from transpl.training import Execution, train_network
+from transpl.training.loop import History
+from transpl.training.source import SourceLoss, new_network
+
+
+class _Trained(NamedTuple):
+    network: Network
+    history: History
+    seconds: float
+
+
+@dataclass
+class SourceModel:
+    """Source rows and the network trained on them; it is trained once, when it is first asked for."""
+
+    source: Labelled
+    validation: Labelled
+    settings: SourceSettings
+    execution: Execution
+    loss: SourceLoss = field(default_factory=SourceLoss)
+
+    def __post_init__(self) -> None:
+        source, held_out = self.source, self.validation
+        if (source.windows.n_channels, source.n_classes) != (held_out.windows.n_channels, held_out.n_classes):
+            raise wrong(
+                "validation",
+                expected=f"{source.windows.n_channels} channels and {source.n_classes} classes, as in source",
+                got=f"{held_out.windows.n_channels} and {held_out.n_classes}",
+                advice="Take both from one domain.",
+            )
+
+    @property
+    def n_classes(self) -> int:
+        return self.source.n_classes
+
+    def train(self) -> None:
+        """Train now rather than when the network is first asked for."""
+        _ = self._trained
+
+    @property
+    def network(self) -> Network:
+        """The trained network, on the CPU in eval mode; never change it, copy it."""
+        return self._trained.network
+
+    @property
+    def history(self) -> History:
+        return self._trained.history
+
+    @property
+    def seconds(self) -> float:
+        """How long the training took."""
+        return self._trained.seconds
+
+    def with_loss(self, loss: SourceLoss) -> SourceModel:
+        """The same source, trained with another loss."""
+        if loss == self.loss:
+            return self
+        return SourceModel(self.source, self.validation, self.settings, self.execution, loss)
+
+    def untrained_network(self) -> Network:
+        """The network as training starts it."""
+        settings = self.settings
+        shape = settings.network(self.n_classes)
+        return new_network(shape, self.source.rows(), settings.batch_size, self.execution, settings.random_state)
+
+    @cached_property
+    def _trained(self) -> _Trained:
+        start = time.perf_counter()
+        network, history = train_network(
+            self.settings.network(self.n_classes),
+            self.source.rows(),
+            self.validation.rows(),
+            self.settings.source_loop(),
+            self.execution,
+            seed=self.settings.random_state,
+            loss=self.loss,
+        )
+        return _Trained(network, history, time.perf_counter() - start)
