@@ -8,9 +8,14 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
+LEAST_SQUARE = 1e-4
+
 
 class LearnableWeights(nn.Module):
-    r"""L = \sum_i L_i / (2 s_i^2) + log(1 + s_i^2), s_i learnable and 1 at the start."""
+    r"""L = \sum_i L_i / (2 s_i^2) + log(1 + s_i^2), s_i learnable and 1 at the start, s_i^2 at least 1e-4.
+
+    For losses L_i >= 0. A constant L_i draws s_i^2 to (L_i + \sqrt{L_i^2 + 8 L_i}) / 4.
+    """
 
     def __init__(self, n_losses: int) -> None:
         super().__init__()
@@ -18,7 +23,7 @@ class LearnableWeights(nn.Module):
 
     def forward(self, losses: Tensor) -> Tensor:
         """losses (n_losses,) -> ()."""
-        squares = self.s.square()
+        squares = _floored(self.s).square()
         return (losses / (2 * squares) + torch.log1p(squares)).sum()
 
 
@@ -38,3 +43,10 @@ class Weighting(nn.Module):
 
     def extra_repr(self) -> str:
         return f"fixed={self.fixed}, learnt={self.learnt}"
+
+
+def _floored(s: Tensor) -> Tensor:
+    """Keep |s| at 0.01 or more, with the gradient that s has at the floor: even an s of 0 can grow again."""
+    now = s.detach()
+    floored = torch.copysign(now.abs().clamp(min=LEAST_SQUARE**0.5), now)
+    return s + (floored - now)
