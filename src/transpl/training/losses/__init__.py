@@ -1,9 +1,19 @@
 """Losses of domain adaptation as pure functions of tensors, one idea per file."""
 
 from transpl.training.losses.coral import coral
+from transpl.training.losses.entropy import diversity, information_maximisation, mean_entropy, mean_entropy_of
 from transpl.training.losses.mmd import mmd
+from transpl.training.losses.proportions import proportion_divergence
+from transpl.training.losses.reversal import reversal_strength, reverse_gradient
 
 __all__ = [
     "coral",
+    "diversity",
+    "information_maximisation",
+    "mean_entropy",
+    "mean_entropy_of",
     "mmd",
+    "proportion_divergence",
+    "reversal_strength",
+    "reverse_gradient",
 ]
