@@ -3,8 +3,10 @@
 from transpl.training.losses.coral import coral
 from transpl.training.losses.entropy import diversity, information_maximisation, mean_entropy, mean_entropy_of
 from transpl.training.losses.mmd import mmd
+from transpl.training.losses.orthogonality import overlap
 from transpl.training.losses.proportions import proportion_divergence
 from transpl.training.losses.reversal import reversal_strength, reverse_gradient
+from transpl.training.losses.sparsemax import sparsemax
 
 __all__ = [
     "coral",
@@ -13,7 +15,9 @@ __all__ = [
     "mean_entropy",
     "mean_entropy_of",
     "mmd",
+    "overlap",
     "proportion_divergence",
     "reversal_strength",
     "reverse_gradient",
+    "sparsemax",
 ]
