@@ -6,6 +6,7 @@ from transpl.training.losses.mmd import mmd
 from transpl.training.losses.orthogonality import overlap
 from transpl.training.losses.proportions import proportion_divergence
 from transpl.training.losses.reversal import reversal_strength, reverse_gradient
+from transpl.training.losses.sinkhorn import sinkhorn, transport_plan
 from transpl.training.losses.sparsemax import sparsemax
 
 __all__ = [
@@ -19,5 +20,7 @@ __all__ = [
     "proportion_divergence",
     "reversal_strength",
     "reverse_gradient",
+    "sinkhorn",
     "sparsemax",
+    "transport_plan",
 ]
