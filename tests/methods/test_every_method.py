@@ -1,0 +1,343 @@
+"""One battery for every registered method. Exceptions are listed at the top, each with its reason."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from conftest import TINY, make_waves, refusal
+
+from transpl.methods import Labelled, Method, SourceModel
+from transpl.methods.no_adapt import NoAdapt
+from transpl.methods.registry import create, entries, entry, names
+from transpl.network import Network
+from transpl.training import Execution, loop
+from transpl.training.rows import epoch_batches
+from transpl.windows import as_windows
+
+ALL = names()
+NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only"}  # references, which adapt nothing
+NO_WEIGHT = {"transpl", "transpl-ws"}  # the weights of its losses are learnt, there is none to set to zero
+OTHER_NETWORK = {"sasa"}  # classifies features that No Adapt does not have
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+CPU = Execution(device="cpu")
+K = 3
+
+
+def labelled(n: int, seed: int, **shift: float) -> Labelled:
+    X, y = make_waves(n, seed, n_classes=K, **shift)
+    return Labelled(as_windows(X), y, K)
+
+
+SOURCE, VALIDATION, TARGET = labelled(30, 0), labelled(12, 1), labelled(21, 2, gain=1.5, offset=0.3)
+
+
+def tiny(name: str, execution: Execution = CPU, **changes: object) -> Method:
+    """A method with a tiny network and few epochs."""
+    wanted = {**SHAPE, "max_epochs": 4, "check_every": 1, "batch_size": 8, "source_lr": 2e-3, "adapt_lr": 2e-3}
+    wanted |= {"rounds": 2, "round_epochs": 1, "pretrain_epochs": 1, "adapt_epochs": 3, "classifier_epochs": 4}
+    known = {field.name for field in fields(entry(name).method.Settings)}
+    return create(name, execution, **{key: value for key, value in (wanted | changes).items() if key in known})
+
+
+@cache
+def shared_source() -> SourceModel:
+    return SourceModel(SOURCE, VALIDATION, tiny("no-adapt").settings.source(), CPU)
+
+
+def prior_for(method: Method) -> np.ndarray | None:
+    return np.array([0.5, 0.3, 0.2]) if method.prior == "needed" else None
+
+
+def adapted(name: str, target: Labelled = TARGET, execution: Execution = CPU, **changes: object) -> Method:
+    """A method that started from the shared source model and saw the target."""
+    method = tiny(name, execution, **changes)
+    method.start_from(shared_source())
+    method.adapt(target.windows, prior_for(method))
+    return method
+
+
+def digest(network: torch.nn.Module) -> str:
+    whole = hashlib.sha256()
+    for tensor in network.state_dict().values():
+        whole.update(tensor.numpy().tobytes())
+    return whole.hexdigest()
+
+
+def test_the_names_of_the_command_line_are_all_there():
+    expected = (
+        "no-adapt target-only deepcoral mmda codats codats-ws sasa raincoat softmax ncp sp att shot t2pl "
+        "code-cnn code-lstm code-gru transpl transpl-ws"
+    )
+    assert [name for name in ALL if name in expected.split()] == expected.split()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_life_of_a_method(name):
+    before = digest(shared_source().network)
+    rng = torch.get_rng_state()
+    method = tiny(name)
+    method.start_from(shared_source())
+    source_only = method.predict_proba(TARGET.windows)
+    method.adapt(TARGET.windows, prior_for(method))
+    p, labels = method.predict_proba(TARGET.windows), method.pseudo_label(TARGET.windows)
+    for probabilities in (source_only, p, labels.probabilities):
+        assert probabilities.shape == (21, K)
+        assert np.allclose(probabilities.sum(axis=1), 1)
+        assert (probabilities >= 0).all()
+    assert np.array_equal(labels.labels, labels.probabilities.argmax(axis=1))
+    assert labels.confidence.shape == (21,)
+    assert np.isfinite(labels.confidence).all()
+    assert digest(shared_source().network) == before, "the shared source model is left alone"
+    assert torch.equal(torch.get_rng_state(), rng)
+    assert all(type(value) is float for phase in method.history.values() for row in phase for value in row.values())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_fit_source_trains_what_start_from_takes(name):
+    method = tiny(name)
+    method.fit_source(SOURCE, VALIDATION)
+    expected = NoAdapt(tiny("no-adapt").settings, CPU)
+    expected.start_from(shared_source())
+    assert np.array_equal(method.predict_proba(TARGET.windows), expected.predict_proba(TARGET.windows))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_seed_same_numbers(name):
+    first, second = adapted(name), adapted(name)
+    assert np.array_equal(first.predict_proba(TARGET.windows), second.predict_proba(TARGET.windows))
+    assert first.history == second.history
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_adapting_again_starts_from_the_source_again(name):
+    method = adapted(name, labelled(9, 7))
+    method.adapt(TARGET.windows, prior_for(method))
+    expected = adapted(name).predict_proba(TARGET.windows)
+    assert np.array_equal(method.predict_proba(TARGET.windows), expected)
+
+
+@pytest.mark.parametrize("epochs_before", [1, 3, 5])
+@pytest.mark.parametrize("name", ALL)
+def test_interrupted_and_resumed_equals_uninterrupted(name, epochs_before, tmp_path, monkeypatch):
+    straight = adapted(name)
+    run_epoch, left = loop._Loop.run_epoch, [epochs_before]
+
+    def cut_off(self):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return run_epoch(self)
+
+    monkeypatch.setattr(loop._Loop, "run_epoch", cut_off)
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    try:
+        adapted(name, execution=saving)
+    except KeyboardInterrupt:
+        pass
+    monkeypatch.setattr(loop._Loop, "run_epoch", run_epoch)
+    resumed = adapted(name, execution=saving)
+    assert np.array_equal(resumed.predict_proba(TARGET.windows), straight.predict_proba(TARGET.windows))
+    assert resumed.history == straight.history
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_loss_moves_the_encoder(name, monkeypatch):
+    """After training, because an adversary's gradient is nothing in its first step."""
+    seen = {}
+    run_epoch = loop._Loop.run_epoch
+
+    def watched(self):
+        seen[self.run.phase] = self
+        return run_epoch(self)
+
+    monkeypatch.setattr(loop._Loop, "run_epoch", watched)
+    shared_source().train()
+    seen.clear()
+    adapted(name)
+    assert bool(seen) != (name in NEVER_TRAINS_ON_THE_TARGET)
+    for phase in seen.values():
+        objective = phase.run.objective.train()
+        batch = next(iter(epoch_batches(phase.rows, 8, seed=0, epoch=0)))
+        losses = objective(batch)
+        assert objective.terms
+        moved = [(key, p) for key, p in objective.named_parameters() if p.requires_grad]
+        encoder = [p for key, p in moved if "encoder." in key or "embed." in key] or [p for _, p in moved]
+        for term in [term for term in objective.terms if term in losses]:
+            gradients = torch.autograd.grad(losses[term], encoder, retain_graph=True, allow_unused=True)
+            assert sum(float(g.abs().sum()) for g in gradients if g is not None) > 0, f"{phase.run.phase}: {term}"
+
+
+def silent(name: str) -> dict[str, object]:
+    """Settings under which a method learns nothing from the target."""
+    weights = [field.name for field in fields(entry(name).method.Settings) if field.name.endswith("_weight")]
+    return {weight: 0.0 for weight in weights if weight != "cross_entropy_weight"} | {
+        "weighting": "fixed",
+        "codes": True,
+        "dropout": 0.0,
+        "warmup_steps": 0,
+        "source_patience": 5,
+        "head": "shared",
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in NO_WEIGHT | OTHER_NETWORK])
+def test_without_its_weights_a_method_is_no_adapt(name):
+    """From the same weights over the same batches; dropout off, as the target's pass would draw from its masks."""
+    plain, muted = (tiny(each, **silent(each)) for each in ("no-adapt", name))
+    source = SourceModel(SOURCE, VALIDATION, plain.settings.source(), CPU)
+    for method in (plain, muted):
+        method.start_from(source)
+        method.adapt(TARGET.windows, prior_for(method))
+    assert np.array_equal(muted.predict_proba(TARGET.windows), plain.predict_proba(TARGET.windows))
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_NETWORK))
+def test_without_its_weights_a_method_learns_nothing_from_the_target(name):
+    other = labelled(21, 9, gain=-3.0)
+    answers = []
+    for target in (TARGET, other):
+        method = tiny(name, **silent(name))
+        method.start_from(SourceModel(SOURCE, VALIDATION, method.settings.source(), CPU))
+        method.adapt(target.windows, prior_for(method))
+        answers.append(method.predict_proba(TARGET.windows))
+    assert np.array_equal(*answers)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_class_without_source_rows(name):
+    y = SOURCE.y % 2
+    method = tiny(name)
+    method.fit_source(Labelled(SOURCE.windows, y, K), Labelled(VALIDATION.windows, VALIDATION.y % 2, K))
+    method.adapt(TARGET.windows, prior_for(method))
+    assert np.isfinite(method.predict_proba(TARGET.windows)).all()
+    labels = method.pseudo_label(TARGET.windows)
+    assert np.isfinite(labels.probabilities).all()
+    assert set(labels.labels.tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("rows", [np.flatnonzero(TARGET.y == 0), np.array([4])], ids=["one class", "one row"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_target_of_one_class_and_one_of_one_row(name, rows):
+    method = adapted(name, Labelled(TARGET.windows[rows], TARGET.y[rows], K))
+    assert np.isfinite(method.predict_proba(TARGET.windows)).all()
+    labels = method.pseudo_label(TARGET.windows[rows])
+    assert np.isfinite(labels.probabilities).all()
+    assert np.isfinite(labels.confidence).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_class_too_rare_for_most_batches_and_a_last_batch_of_one(name):
+    rows = np.r_[np.flatnonzero(SOURCE.y == 0)[:1], np.flatnonzero(SOURCE.y > 0)[:16]]  # 17 rows in batches of 8
+    method = tiny(name)
+    method.fit_source(Labelled(SOURCE.windows[rows], SOURCE.y[rows], K), VALIDATION)
+    method.adapt(TARGET.windows[:17], prior_for(method))
+    assert np.isfinite(method.predict_proba(TARGET.windows)).all()
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if entries()[name].method.starts_from_source])
+def test_labels_follow_when_classes_change_their_numbers(name):
+    """The source model with its classes renumbered gives the renumbered pseudo-labels."""
+    order = np.array([2, 0, 1])  # the class that was order[k] is now k
+    model = renumbered(shared_source(), order)
+    plain, other = tiny(name), tiny(name)
+    plain.start_from(shared_source())
+    other.start_from(model)
+    before, after = plain.pseudo_label(TARGET.windows), other.pseudo_label(TARGET.windows)
+    assert np.allclose(after.probabilities, before.probabilities[:, order], atol=1e-6)
+    assert np.allclose(after.confidence, before.confidence, atol=1e-6)
+
+
+def renumbered(model: SourceModel, order: np.ndarray) -> SourceModel:
+    new_number = np.argsort(order)
+    network = Network(model.network.settings)
+    network.load_state_dict(model.network.state_dict())
+    last = network.head[-1]
+    with torch.no_grad():
+        last.weight.copy_(last.weight[order])
+        last.bias.copy_(last.bias[order])
+    source, validation = (replace(part, y=new_number[part.y]) for part in (model.source, model.validation))
+    other = SourceModel(source, validation, model.settings, CPU)
+    other.__dict__["_trained"] = model._trained._replace(network=network.eval())
+    return other
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_wrong_targets_are_refused(name):
+    method = tiny(name)
+    with pytest.raises(Exception, match=r"not fitted. Call fit_source first\.\Z"):
+        method.adapt(TARGET.windows)
+    method.start_from(shared_source())
+    with refusal("target", "2 channels"):
+        method.adapt(as_windows(np.zeros((3, 5, 32))))
+    with refusal("target", "at least 8 steps"):
+        method.adapt(as_windows(np.zeros((3, 2, 7))))
+    if method.prior == "unused":
+        with refusal("prior", "Leave it out"):
+            method.adapt(TARGET.windows, np.ones(K))
+    if method.prior == "needed":
+        with refusal("prior", "proportions"):
+            method.adapt(TARGET.windows)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_unequal_lengths_work_or_are_refused(name):
+    ragged = as_windows([window[:, : 32 - 4 * (i % 3)] for i, window in enumerate(TARGET.windows.values)])
+    method = tiny(name)
+    method.start_from(shared_source())
+    if method.equal_length:
+        with refusal("target", "one length"):
+            method.adapt(ragged, prior_for(method))
+        return
+    method.adapt(ragged, prior_for(method))
+    assert np.isfinite(method.predict_proba(ragged)).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_settings_of_every_data_set_and_preset(name):
+    Settings = entry(name).method.Settings
+    for dataset in ("ucihar", "wisdm", "hhar", "ptb", "my own"):
+        for preset in ("paper", *Settings.presets):
+            settings = Settings.for_dataset(dataset, preset)
+            assert settings.patch_length == (15 if dataset == "ptb" else 8)
+            assert settings.width == (64 if dataset in ("ucihar", "my own") else 128)
+    with refusal("settings", "Check the spelling"):
+        Settings.for_dataset("ucihar", no_such_field=1)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in NEVER_TRAINS_ON_THE_TARGET])
+def test_not_much_worse_than_no_adapt_on_a_shifted_pair(name):
+    """Over three seeds at most five points below (spec/baselines.md, section 16)."""
+    scores = np.array([[scored(each, seed) for each in ("no-adapt", name)] for seed in range(3)])
+    no_adapt, with_method = scores.mean(axis=0)
+    assert with_method >= no_adapt - 0.05
+
+
+@cache
+def scored(name: str, seed: int) -> float:
+    """Accuracy on the target; trained long enough to matter."""
+    source, validation = noisy(60, seed), noisy(30, seed + 10)
+    target, test = noisy(45, seed + 20, shifted=True), noisy(60, seed + 30, shifted=True)
+    changes = {"max_epochs": 16, "check_every": 2, "random_state": seed, "adapt_epochs": 8, "rounds": 4}
+    method = tiny(name, **changes, batch_size=16)
+    method.start_from(shifted_source(seed))
+    method.adapt(target.windows, np.array([0.5, 0.5]) if method.prior == "needed" else None)
+    return float((method.predict_proba(test.windows).argmax(axis=1) == test.y).mean())
+
+
+@cache
+def shifted_source(seed: int) -> SourceModel:
+    settings = tiny("no-adapt", max_epochs=16, check_every=2, random_state=seed, batch_size=16).settings.source()
+    return SourceModel(noisy(60, seed), noisy(30, seed + 10), settings, CPU)
+
+
+def noisy(n: int, seed: int, *, shifted: bool = False) -> Labelled:
+    """Two classes told apart by frequency, three channels; the shift rescales channels."""
+    X, y = make_waves(n, seed, channels=3)
+    X = X + 0.6 * np.random.default_rng(seed).normal(size=X.shape)
+    gain = np.array([1.6, 1.0, 0.6]) if shifted else np.ones(3)
+    return Labelled(as_windows((X * gain[:, None]).astype(np.float32)), y, 2)
