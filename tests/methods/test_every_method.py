@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache
 
@@ -135,10 +136,8 @@ def test_interrupted_and_resumed_equals_uninterrupted(name, epochs_before, tmp_p
 
     monkeypatch.setattr(loop._Loop, "run_epoch", cut_off)
     saving = Execution(device="cpu", checkpoint_dir=tmp_path)
-    try:
+    with suppress(KeyboardInterrupt):
         adapted(name, execution=saving)
-    except KeyboardInterrupt:
-        pass
     monkeypatch.setattr(loop._Loop, "run_epoch", run_epoch)
     resumed = adapted(name, execution=saving)
     assert np.array_equal(resumed.predict_proba(TARGET.windows), straight.predict_proba(TARGET.windows))
@@ -320,7 +319,6 @@ def test_not_much_worse_than_no_adapt_on_a_shifted_pair(name):
 @cache
 def scored(name: str, seed: int) -> float:
     """Accuracy on the target; trained long enough to matter."""
-    source, validation = noisy(60, seed), noisy(30, seed + 10)
     target, test = noisy(45, seed + 20, shifted=True), noisy(60, seed + 30, shifted=True)
     changes = {"max_epochs": 16, "check_every": 2, "random_state": seed, "adapt_epochs": 8, "rounds": 4}
     method = tiny(name, **changes, batch_size=16)

@@ -107,3 +107,39 @@ def test_source_network_is_left_alone(network):
     assert all(torch.equal(before[name], tensor) for name, tensor in network.state_dict().items())
     assert not torch.equal(adapted.quantizer.coarse.vectors, network.quantizer.coarse.vectors)
     assert {"source_cross_entropy", "target_cross_entropy", "code", "reconstruction"} <= set(history[0])
+
+
+class ChangesItsMind:
+    """Labels everything 2 from epoch 1 on, and says alpha = epoch."""
+
+    def weight(self, epoch: int) -> float:
+        return float(epoch)
+
+    def labels(self, network: Network, epoch: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        return (torch.full((4,), 2), torch.tensor([0.1, 0.2, 0.3, 0.9])) if epoch else None
+
+
+def test_a_teacher_sets_labels_and_weight_by_epoch(network):
+    target = pseudo_labelled(4)
+    objective = AdaptationObjective(network, AdaptationSettings(0.25), ChangesItsMind(), target)
+    batch = joined(labelled(4), target)
+    logits = network.classify(batch["x"])
+    for epoch, (row, label) in enumerate([(4, 0), (7, 2), (7, 2)]):
+        objective.start_epoch(epoch)
+        losses = objective(batch)
+        expected = torch.nn.functional.cross_entropy(logits[[row]], torch.tensor([label]))
+        assert losses["target_cross_entropy"].item() == pytest.approx(expected.item(), rel=1e-5)
+        learnt = losses["source_cross_entropy"] + epoch * losses["target_cross_entropy"]
+        total = objective.weights(torch.stack([learnt, losses["code"] + losses["reconstruction"]]))
+        assert losses["loss"].item() == pytest.approx(total.item(), rel=1e-6)
+
+
+def test_without_codes_only_encoder_and_head_move(network):
+    loop = LoopSettings(max_epochs=2, batch_size=8)
+    adapted, history = adapt_network(
+        network, labelled(8), pseudo_labelled(8), labelled(6), AdaptationSettings(codes=False), loop, CPU, seed=0
+    )
+    assert "code" not in history[0]
+    assert torch.equal(adapted.quantizer.coarse.vectors, network.quantizer.coarse.vectors)
+    assert not torch.equal(adapted.cls, network.cls)
+    assert all(parameter.requires_grad for parameter in adapted.parameters())

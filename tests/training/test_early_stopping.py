@@ -21,6 +21,14 @@ def test_a_gain_resets_the_count():
     assert not stopping.exhausted
 
 
+def test_a_training_of_fixed_length_never_stops_and_keeps_the_last():
+    stopping = EarlyStopping(patience=1, keep="last")
+    for epoch, loss in enumerate([1.0, 2.0, 3.0]):
+        stopping.update(loss, epoch, {"w": torch.tensor([float(epoch)])})
+    assert not stopping.exhausted
+    assert (stopping.best_epoch, stopping.best_weights["w"].item()) == (2, 2.0)
+
+
 def test_kept_weights_do_not_follow_later_training():
     stopping, weight = EarlyStopping(patience=1), torch.zeros(1)
     stopping.update(1.0, 0, {"w": weight})

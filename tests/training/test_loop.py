@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transpl.errors import InputError, NotReadable
 from transpl.network import Network, NetworkSettings
 from transpl.training import Execution, LoopSettings, TrainingDiverged, train, train_network
-from transpl.training.loop import Objective, _Run, _train_on_rank
+from transpl.training.loop import Objective, _Run, _train_on_rank, new_optimizer
 from transpl.training.rows import Rows
 from transpl.training.source import SourceObjective
 
@@ -100,6 +100,53 @@ class DiesInEpoch(SourceObjective):
             if self.calls_left < 0:
                 raise Interrupted
         return super().forward(batch)
+
+
+class WithScale(SourceObjective):
+    """One parameter more, spared from weight decay."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def undecayed(self) -> list[nn.Parameter]:
+        return [self.scale]
+
+
+def test_weight_decay_spares_what_the_objective_names_and_skips_what_is_frozen():
+    objective = WithScale(new_network())
+    objective.network.decoder.requires_grad_(False)
+    groups = new_optimizer(objective, LoopSettings(weight_decay=0.3)).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
+    assert groups[1]["params"] == [objective.scale]
+    frozen = {id(parameter) for parameter in objective.network.decoder.parameters()}
+    assert not frozen & {id(parameter) for parameter in groups[0]["params"]}
+
+
+def test_all_epochs_and_the_last_weights_if_asked():
+    loop = LoopSettings(max_epochs=5, batch_size=8, patience=1, check_every=1, learning_rate=1.0, keep="last")
+    trained = train(SourceObjective(new_network()), rows(24, 0), rows(12, 1), loop, CPU, seed=0, phase="source")
+    losses = [record["validation_loss"] for record in trained.history]
+    assert len(losses) == 5
+    assert min(losses) < losses[-1], "the last is not the best here"
+    kept = SourceObjective(new_network())
+    kept.load_state_dict(trained.weights)
+    assert kept.eval().risk(rows(12, 1)).item() == pytest.approx(losses[-1])
+
+
+class CountsEpochs(SourceObjective):
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self.register_buffer("started", torch.zeros(0))
+
+    def start_epoch(self, epoch: int) -> None:
+        self.started = torch.cat([self.started, torch.tensor([float(epoch)])])
+
+
+def test_epochs_are_announced():
+    loop = LoopSettings(max_epochs=3, batch_size=8, keep="last")
+    trained = train(CountsEpochs(new_network()), rows(24, 0), rows(12, 1), loop, CPU, seed=0, phase="source")
+    assert trained.weights["started"].tolist() == [0, 1, 2]
 
 
 def new_network() -> Network:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transpl.training.loss_weights import LearnableWeights
+from transpl.training.loss_weights import LearnableWeights, Weighting
 
 
 def test_starts_at_half_the_sum_plus_log_two_each():
@@ -107,3 +107,11 @@ def test_a_loss_of_zero_keeps_s_near_the_floor():
         optimizer.step()
     assert weights.s.abs().item() < 0.1
     assert weights(torch.ones(1)).item() <= 1 / 2e-4 + 1
+
+
+def test_weights_by_name_fixed_and_learnt():
+    losses = {"a": torch.tensor(3.0), "b": torch.tensor(5.0), "c": torch.tensor(7.0)}
+    assert Weighting({"a": 2.0, "b": 0.0, "c": 1.0})(losses).item() == pytest.approx(13.0)
+    mixed = Weighting({"b": 10.0}, ["a", "c"])
+    assert mixed(losses).item() == pytest.approx(50 + (3 + 7) / 2 + 2 * math.log(2))
+    assert [name for name, _ in mixed.named_parameters()] == ["scales.s"]

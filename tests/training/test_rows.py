@@ -3,7 +3,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transpl.training.rows import ordered_batches, shuffled_batches, window_rows
+from transpl.training.rows import (
+    Paired,
+    both_parts,
+    epoch_batches,
+    map_parts,
+    n_batches,
+    ordered_batches,
+    parts,
+    shuffled_batches,
+    window_rows,
+)
 from transpl.windows import as_windows
 
 
@@ -32,3 +42,35 @@ def test_ordered_batches_cover_everything():
 def test_lengths_are_kept_only_where_they_matter():
     assert set(window_rows(as_windows(np.zeros((3, 1, 8))))) == {"x"}
     assert set(window_rows(as_windows([np.zeros((1, 8)), np.zeros((1, 6))]))) == {"x", "lengths"}
+
+
+def numbered(n: int) -> dict:
+    return {"x": torch.arange(n), "y": -torch.arange(n)}
+
+
+@given(n_source=st.integers(1, 40), n_target=st.integers(1, 40), size=st.integers(1, 12))
+@settings(deadline=None)
+def test_paired_batches_pass_over_the_longer_and_start_the_shorter_again(n_source, n_target, size):
+    data = Paired(numbered(n_source), numbered(n_target))
+    batches = [both_parts(batch) for batch in epoch_batches(data, size, seed=3, epoch=2)]
+    assert len(batches) == n_batches(data, size) == -(-max(n_source, n_target) // size)
+    assert all(torch.equal(rows["y"], -rows["x"]) for batch in batches for rows in batch)
+    for n, domain in ((n_source, 0), (n_target, 1)):
+        seen = torch.cat([batch[domain]["x"] for batch in batches]).tolist()
+        assert sorted(seen[:n]) == list(range(n)), "one whole pass before the next"
+        assert all(len(batch[domain]["x"]) >= 1 for batch in batches)
+
+
+def test_the_sources_first_pass_is_that_of_training_on_it_alone():
+    alone = [batch["x"].tolist() for batch in epoch_batches(numbered(20), 8, seed=5, epoch=1)]
+    paired = Paired(numbered(20), numbered(50))
+    side_by_side = [both_parts(batch).source["x"].tolist() for batch in epoch_batches(paired, 8, seed=5, epoch=1)]
+    assert side_by_side[:3] == alone
+    assert side_by_side[3:6] != alone, "a second pass has an order of its own"
+
+
+def test_parts_of_data_and_what_is_done_to_each():
+    paired = Paired(numbered(2), numbered(3))
+    assert parts(paired) == [paired.source, paired.target]
+    assert [rows["x"].tolist() for rows in parts(map_parts(lambda tensor: tensor + 1, paired))] == [[1, 2], [1, 2, 3]]
+    assert map_parts(lambda tensor: tensor + 1, numbered(2))["x"].tolist() == [1, 2]

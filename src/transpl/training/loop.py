@@ -62,7 +62,7 @@ class TrainingDiverged(RuntimeError):
 
 
 class Objective(nn.Module, ABC):
-    """What the loop minimises. Subclasses hold the parameters, and name in `terms` the losses that "loss" is made of."""
+    """What the loop minimises. Subclasses hold the parameters; `terms` names the losses that "loss" is made of."""
 
     terms: ClassVar[tuple[str, ...]] = ()
 
