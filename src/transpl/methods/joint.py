@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeVar
+from functools import reduce
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from transpl.training.source import SourceLoss, class_and_code_losses, freeze, r
 from transpl.windows import Windows
 
 _Module = TypeVar("_Module", bound=nn.Module)
+_View = TypeVar("_View")  # what an alignment sees of a batch of one domain
 
 
 @dataclass(frozen=True)
@@ -45,59 +48,84 @@ class JointSettings(AdaptSettings):
                 not_negative(name, getattr(self, name))
 
 
-class View(NamedTuple):
-    """What an alignment sees of a batch of one domain."""
-
-    z: Tensor  # (B, d)
-    logits: Tensor  # (B, K)
-
-
-class JointObjective(Objective):
+class AlignmentObjective(Objective, Generic[_View]):
     r"""L = w_c CE(x_s, y_s) + \sum_i w_i A_i(x_s, x_t) (+ L_code + L_rec of the source).
 
-    Subclasses name their terms A_i in `terms` and compute them in `alignment`. Validation watches the source loss
-    without weights: learnt weights drift, and would let the early stopping drift with them.
+    Subclasses name their terms A_i in `terms`, compute them in `alignment`, and say what it is that they align: a
+    view of the source, a view of the target. Validation watches the source loss without weights: learnt weights
+    drift, and would let the early stopping drift with them.
 
+    model : the classifier that is trained; `network` is the shared network in it
     weighting : how the terms and "cross_entropy" are weighed
     """
 
-    def __init__(self, network: Network, weighting: Weighting, *, codes: bool) -> None:
+    def __init__(self, model: Classifier, weighting: Weighting, *, codes: bool) -> None:
         super().__init__()
-        self.model: Classifier = network
+        self.model = model
         self.weighting = weighting
         self.codes = codes
         if not codes:
-            freeze(*network.code_modules())
-
-    @abstractmethod
-    def alignment(self, source: View, target: View) -> dict[str, Tensor]:
-        """The terms A_i of a source and a target batch, each a scalar, 0 or more."""
+            freeze(*self.network.code_modules())
 
     @property
-    def network(self) -> Network:
-        assert isinstance(self.model, Network)
-        return self.model
+    @abstractmethod
+    def network(self) -> Network: ...
+
+    @abstractmethod
+    def source_view(self, rows: Rows) -> tuple[_View, dict[str, Tensor]]:
+        """What is aligned of labelled rows, and their "cross_entropy" and, if codes are trained, losses of codes."""
+
+    @abstractmethod
+    def target_view(self, rows: Rows) -> _View:
+        """What is aligned of unlabelled rows."""
+
+    @abstractmethod
+    def alignment(self, source: _View, target: _View) -> dict[str, Tensor]:
+        """The terms A_i of a source and a target batch, each a scalar, 0 or more."""
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
         source, target = both_parts(batch)
-        seen = class_and_code_losses(self.network, source, SourceLoss(self.codes))
-        z = self.network.features(target["x"], target.get("lengths"))
-        aligned = self.alignment(View(seen.features, seen.logits), View(z, self.network.head(z)))
-        weighed = {"cross_entropy": seen.terms["cross_entropy"], **aligned}
-        code_losses = [loss for name, loss in seen.terms.items() if name != "cross_entropy"]
+        seen, terms = self.source_view(source)
+        aligned = self.alignment(seen, self.target_view(target))
+        weighed = {"cross_entropy": terms["cross_entropy"], **aligned}
+        code_losses = [loss for name, loss in terms.items() if name != "cross_entropy"]
         loss = self.weighting(weighed)
         for term in code_losses:
             loss = loss + term
-        return {"loss": loss, **seen.terms, **aligned}
+        return {"loss": loss, **terms, **aligned}
 
     def risk(self, batch: Rows) -> Tensor:
-        return class_and_code_losses(self.network, batch, SourceLoss(self.codes)).total()
+        return reduce(torch.add, self.source_view(batch)[1].values())
 
     def identity(self) -> str:
         return repr((type(self).__name__, self.network.settings, self.weighting, self.codes))
 
     def undecayed(self) -> list[nn.Parameter]:
         return list(self.weighting.parameters())
+
+
+class View(NamedTuple):
+    """Features and logits of a batch, as the shared network has them."""
+
+    z: Tensor  # (B, d)
+    logits: Tensor  # (B, K)
+
+
+class JointObjective(AlignmentObjective[View]):
+    """The classifier is the shared network; its features and logits are aligned. Subclasses write `alignment`."""
+
+    @property
+    def network(self) -> Network:
+        assert isinstance(self.model, Network)
+        return self.model
+
+    def source_view(self, rows: Rows) -> tuple[View, dict[str, Tensor]]:
+        seen = class_and_code_losses(self.network, rows, SourceLoss(self.codes))
+        return View(seen.features, seen.logits), seen.terms
+
+    def target_view(self, rows: Rows) -> View:
+        z = self.network.features(rows["x"], rows.get("lengths"))
+        return View(z, self.network.head(z))
 
 
 class JointMethod(Method):
@@ -113,7 +141,7 @@ class JointMethod(Method):
     unlearnt: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> JointObjective:
+    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> AlignmentObjective:
         """What is minimised, for a freshly drawn network.
 
         total_steps : how many steps the training takes if it is not stopped early
@@ -134,9 +162,10 @@ class JointMethod(Method):
         objective.load_state_dict(trained.weights)
         self.adapt_history[phase] = trained.history
 
-    def weighting(self) -> Weighting:
-        """The weights of the terms and of "cross_entropy", as the settings have them."""
-        fixed = {name: float(getattr(self.settings, f"{name}_weight")) for name in ("cross_entropy", *self.terms)}
+    def weighting(self, terms: Sequence[str] | None = None) -> Weighting:
+        """The weights of "cross_entropy" and of `terms` (all that the method has), as the settings have them."""
+        names = ("cross_entropy", *(self.terms if terms is None else terms))
+        fixed = {name: float(getattr(self.settings, f"{name}_weight")) for name in names}
         if self.settings.weighting == "fixed":
             return Weighting(fixed)
         learnt = [name for name in fixed if name not in self.unlearnt]

@@ -56,6 +56,7 @@ class Encoded(NamedTuple):
 class NetworkOutput(NamedTuple):
     """One full pass over a batch."""
 
+    encoded: Encoded
     features: Tensor  # (B, d): z, the mean of the summaries over channels
     logits: Tensor  # (B, K)
     coarse_codes: Tensor  # (B, D, N); -1 where a shorter window has no patch
@@ -86,11 +87,12 @@ class Network(Classifier):
         """x (B, D, T), lengths (B,) where windows are of unequal length."""
         patches = to_patches(x, self.settings.patch_length)
         mask = self._mask(patches, lengths)
-        summary, latents = self._encode_patches(patches, mask)
-        coarse, fine, q, code_loss = self._quantize(latents, mask)
+        encoded = self._encode_patches(patches, mask)
+        coarse, fine, q, code_loss = self._quantize(encoded.latents, mask)
         reconstruction = self._decode(q, mask)
-        z = summary.mean(dim=1)
+        z = encoded.summary.mean(dim=1)
         return NetworkOutput(
+            encoded,
             z,
             self.head(z),
             coarse,
