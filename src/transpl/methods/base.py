@@ -66,6 +66,7 @@ class Method(ABC):
             raise wrong("model", expected="this method's source settings", got="others", advice="Make them equal.")
         if self.equal_length:
             _need_equal_length(model.source.windows, "source")
+            _need_equal_length(model.validation.windows, "validation", model.source.windows.values.shape[2])
         self._source = model
         self.classifier, self.adapt_history, self.label_record = None, {}, {}
 
