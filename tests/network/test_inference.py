@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from transpl.network import Network, NetworkSettings
-from transpl.network.inference import class_probabilities, coarse_codes, code_type, fine_codes
+from transpl.network.inference import class_probabilities, coarse_codes, code_type, features, fine_codes, seen_by_head
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
@@ -35,6 +35,16 @@ def test_a_slice_and_a_choice_of_rows_give_their_rows(network, function):
     whole = function(network, windows, batch=1)
     assert np.array_equal(function(network, windows[::2], batch=1), whole[::2])
     assert np.array_equal(function(network, windows[[5, 3]], batch=1), whole[[5, 3]])
+
+
+def test_what_the_head_sees_is_features_hidden_layer_and_probabilities(network):
+    windows = as_windows(X)
+    z, hidden, probabilities = seen_by_head(network.train(), windows)
+    assert network.training
+    assert np.array_equal(z, features(network, windows))
+    with torch.no_grad():
+        assert np.allclose(hidden, network.hidden(torch.from_numpy(z).float()), atol=1e-6)
+    assert np.array_equal(probabilities, class_probabilities(network, windows))
 
 
 def test_codes_take_one_byte_and_probabilities_are_float64(network):

@@ -6,6 +6,7 @@ Beside the result only one batch is in memory, so windows may be memory-mapped a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,6 +44,27 @@ def class_probabilities(classifier: Classifier, windows: Windows, batch: int = B
 def features(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
     """z (n, d), the mean of the summaries over channels."""
     return in_batches(network, windows, network.features, batch)
+
+
+class Seen(NamedTuple):
+    """What the layers of a head make of windows."""
+
+    z: NDArray[np.float64]  # (n, d)
+    hidden: NDArray[np.float64]  # (n, d), what the last layer sees
+    probabilities: NDArray[np.float64]  # (n, K)
+
+
+def seen_by_head(network: Network, windows: Windows, batch: int = BATCH) -> Seen:
+    """Features, hidden layer and class probabilities in one pass of the encoder."""
+
+    def side_by_side(x: Tensor, lengths: Tensor | None) -> Tensor:
+        z = network.features(x, lengths)
+        g = network.hidden(z)
+        return torch.cat([z, g, network.head[-1](g)], dim=1)
+
+    d = network.settings.width
+    z, g, logits = np.split(in_batches(network, windows, side_by_side, batch), [d, 2 * d], axis=1)
+    return Seen(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
 
 
 def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
