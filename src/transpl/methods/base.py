@@ -55,10 +55,9 @@ class Method(ABC):
 
     def fit_source(self, source: Labelled, validation: Labelled) -> None:
         """Learn from labelled source windows; `validation` are held-out source windows."""
-        model = SourceModel(source, validation, self.settings.source(), self.execution)
+        self.start_from(SourceModel(source, validation, self.settings.source(), self.execution))
         if self.starts_from_source:
-            model.train()
-        self.start_from(model)
+            self.source.train()
 
     def start_from(self, model: SourceModel) -> None:
         """Take a source model that may serve other methods too; it is left as it is."""

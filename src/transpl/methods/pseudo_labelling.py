@@ -82,11 +82,14 @@ class PseudoLabelMethod(Method):
         """The weight of the target's cross entropy in an epoch."""
         return self.settings.target_weight
 
-    def _finetuned(self, target: Windows, labels: PseudoLabels) -> tuple[Network, History]:
+    def _finetuned(
+        self, target: Windows, labels: PseudoLabels, network: Network | None = None
+    ) -> tuple[Network, History]:
+        """A copy of `network`, or of the source's, trained on source rows and labelled target rows."""
         y, confidence = as_tensors(labels)
         settings, model = self.settings, self.source
         return adapt_network(
-            model.network,
+            model.network if network is None else network,
             model.source.rows(),
             {**window_rows(target.in_memory()), "y": y, "confidence": confidence},
             model.validation.rows(),
@@ -94,7 +97,7 @@ class PseudoLabelMethod(Method):
             settings.adapt_loop(),
             self.execution,
             seed=self.seed,
-            teacher=_Teacher(self, target),
+            teacher=MethodAsTeacher(self, target),
         )
 
     def _label_with(self, network: Network, target: Windows) -> PseudoLabels:
@@ -102,7 +105,7 @@ class PseudoLabelMethod(Method):
             return self.label(network, target)
 
 
-class _Teacher:
+class MethodAsTeacher:
     """A method's part in the training of its own network."""
 
     def __init__(self, method: PseudoLabelMethod, target: Windows) -> None:
@@ -116,7 +119,10 @@ class _Teacher:
             return None
         return as_tensors(self.method.label(network, self.target))
 
-    def __deepcopy__(self, memo: object) -> _Teacher:
+    def __repr__(self) -> str:
+        return repr((type(self.method).__name__, self.method.settings))
+
+    def __deepcopy__(self, memo: object) -> MethodAsTeacher:
         # It holds no weights that move: copies of an objective share it, and the data with it.
         return self
 

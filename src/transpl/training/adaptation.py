@@ -24,7 +24,7 @@ STOPPING = ("source", "labels")
 
 
 class Teacher(Protocol):
-    """What changes from epoch to epoch; by itself nothing does."""
+    """What changes from epoch to epoch; by itself nothing does. Its repr tells apart what changes differently."""
 
     def weight(self, epoch: int) -> float:
         """The weight alpha of the target's cross entropy."""
@@ -134,7 +134,7 @@ class AdaptationObjective(Objective):
         return class_and_code_losses(self.network, batch, SourceLoss(self.settings.codes)).total()
 
     def identity(self) -> str:
-        return repr((self.network.settings, self.settings))
+        return repr((self.network.settings, self.settings, self.teacher))
 
 
 def adapt_network(
