@@ -1,0 +1,51 @@
+"""T2PL: neighbours vote among rows near trusted centroids (RaTP; Liu et al. 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transpl.errors import whole_number
+from transpl.methods.base import PseudoLabels
+from transpl.methods.labelling import t2pl_labels
+from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
+from transpl.methods.registry import register
+from transpl.network import Network
+from transpl.network.inference import seen_by_head
+from transpl.windows import Windows
+
+
+@dataclass(frozen=True)
+class T2PLSettings(PseudoLabelSettings):
+    r"""alpha : n / (K \alpha) neighbours vote
+    beta : n / (K \beta) rows per class are trusted, and as many vote
+    top_ratio : 1 learns from all rows, as published; the default is that of the other methods
+    """
+
+    alpha: int = 20
+    beta: int = 2
+    relabel: str = "each epoch"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("alpha", self.alpha, least=1)
+        whole_number("beta", self.beta, least=1)
+
+
+@register(
+    "t2pl",
+    family="pseudo-labels",
+    needs="source, target",
+    reference="Liu et al. 2023, Deja vu: continual model generalization for unseen domains (RaTP)",
+)
+class T2PL(PseudoLabelMethod):
+    """Vote of the nearest neighbours among rows near the centroids of the surest ones.
+
+    Labels only: the augmentation and the contrastive training that they were published with are left out.
+    """
+
+    Settings = T2PLSettings
+    settings: T2PLSettings
+
+    def label(self, network: Network, target: Windows) -> PseudoLabels:
+        seen = seen_by_head(network, target)
+        return t2pl_labels(seen.hidden, seen.probabilities, self.settings.alpha, self.settings.beta)
