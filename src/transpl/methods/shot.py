@@ -1,0 +1,185 @@
+"""SHOT: the features move to a classifier that stays, on target rows alone (Liang et al. 2020)."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from transpl.errors import not_negative, one_of, whole_number
+from transpl.methods.base import PseudoLabels, SourceModel
+from transpl.methods.labelling import shot_labels
+from transpl.methods.labelling.shot_labels import CONFIDENCE
+from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
+from transpl.methods.registry import register
+from transpl.network import Network
+from transpl.network.inference import seen_by_head
+from transpl.training.adaptation import Teacher
+from transpl.training.loop import LoopSettings, Objective, train
+from transpl.training.losses import diversity, mean_entropy_of
+from transpl.training.rows import Rows, count, window_rows
+from transpl.training.source import SourceLoss, freeze, ready
+from transpl.windows import Windows
+
+LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SHOTSettings(PseudoLabelSettings):
+    r"""entropy_weight, diversity_weight, label_weight : of the terms of `SHOTObjective`; with all at 0 there is nothing
+        to learn, the source model stays. Diversity assumes that classes are about equally frequent in the target
+    adapt_epochs : the length of the training, for no validation tells when to stop
+    freeze_head : the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees
+    confidence : by "distance" to the centroids, or by the "entropy" of p
+    source_guard : keep the source model if the adapted one is worse than a uniform guess, CE > ln K, on held-out source
+    label_smoothing : of the source phase; 0.1 as published takes a source model of its own
+    with_source : learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`,
+        `adapt_stopping`, `target_weight` and `codes` count, which play no part otherwise; and the three weights above,
+        `adapt_epochs` and `source_guard` play none, nor is anything frozen
+    """
+
+    entropy_weight: float = 1.0
+    diversity_weight: float = 1.0
+    label_weight: float = 0.3
+    adapt_epochs: int = 15
+    freeze_head: bool = False
+    confidence: str = "distance"
+    source_guard: bool = True
+    label_smoothing: float = 0.0
+    with_source: bool = False
+    relabel: str = "each epoch"
+
+    def __post_init__(self) -> None:
+        whole_number("adapt_epochs", self.adapt_epochs, least=1)
+        for name in ("freeze_head", "source_guard", "with_source"):
+            one_of(name, getattr(self, name), (True, False))
+        super().__post_init__()
+        for term in SHOTObjective.terms:
+            not_negative(f"{term}_weight", getattr(self, f"{term}_weight"))
+        one_of("confidence", self.confidence, CONFIDENCE)
+        self.source_loss()
+
+    def source_loss(self) -> SourceLoss:
+        return SourceLoss(label_smoothing=self.label_smoothing)
+
+    def weights(self) -> dict[str, float]:
+        """The weights of the terms, by their names."""
+        return {term: float(getattr(self, f"{term}_weight")) for term in SHOTObjective.terms}
+
+    def adapt_loop(self) -> LoopSettings:
+        if self.with_source:
+            return super().adapt_loop()
+        fixed_length = {"max_epochs": self.adapt_epochs, "keep": "last"}
+        return self.loop(self.adapt_lr, self.adapt_patience, warmup_steps=self.warmup_steps, **fixed_length)
+
+
+class SHOTObjective(Objective):
+    r"""L = w_e (1/n) \sum_i H(p_i) - w_d H(\bar p) + w_l CE(p, \hat y), \bar p = (1/n) \sum_i p_i.
+
+    Of batches with fewer than 8 rows H(\bar p) is left out. Validation watches the cross entropy of source rows, for
+    the record: it does not say how well the target is learnt.
+
+    weights : w_e, w_d and w_l, by the names in `terms`
+    teacher : gives the new \hat y before an epoch, of rows as `row` numbers them; `labels` (n,) are the first
+    """
+
+    terms = ("entropy", "diversity", "label")
+
+    def __init__(
+        self, network: Network, weights: Mapping[str, float], teacher: Teacher, labels: Tensor, *, freeze_head: bool
+    ) -> None:
+        super().__init__()
+        self.network, self.weights, self.teacher = network, dict(weights), teacher
+        self.freeze_head = freeze_head
+        self.labels: Tensor
+        self.register_buffer("labels", labels)
+        freeze(*network.code_modules(), network.head if freeze_head else network.head[-1])
+
+    def start_epoch(self, epoch: int) -> None:
+        new = self.teacher.labels(self.network, epoch)
+        if new is not None:
+            self.labels = new[0].to(self.labels.device)
+
+    def forward(self, batch: Rows) -> dict[str, Tensor]:
+        logits = self.network.classify(batch["x"], batch.get("lengths"))
+        p = logits.softmax(dim=-1)
+        terms = {
+            "entropy": mean_entropy_of(p),
+            "diversity": diversity(p) if len(p) >= LEAST_FOR_DIVERSITY else p.new_zeros(()),
+            "label": F.cross_entropy(logits, self.labels[batch["row"]]),
+        }
+        w = self.weights
+        loss = w["entropy"] * terms["entropy"] - w["diversity"] * terms["diversity"] + w["label"] * terms["label"]
+        return {"loss": loss, **terms}
+
+    def risk(self, batch: Rows) -> Tensor:
+        return F.cross_entropy(self.network.classify(batch["x"], batch.get("lengths")), batch["y"])
+
+    def identity(self) -> str:
+        return repr((self.network.settings, self.weights, self.teacher, self.freeze_head))
+
+
+@register(
+    "shot",
+    family="pseudo-labels",
+    needs="source, target",
+    reference="Liang, Hu and Feng 2020, Do we really need to access the source data? Source hypothesis transfer",
+)
+class SHOT(PseudoLabelMethod):
+    """Labels by centroids of the target; features are trained to be certain and diverse under a fixed last layer."""
+
+    Settings = SHOTSettings
+    settings: SHOTSettings
+
+    def start_from(self, model: SourceModel) -> None:
+        super().start_from(model.with_loss(self.settings.source_loss()))
+
+    def label(self, network: Network, target: Windows) -> PseudoLabels:
+        seen = seen_by_head(network, target)
+        g = seen.z if self.settings.freeze_head else seen.hidden
+        return shot_labels(g, seen.probabilities, self.settings.confidence)
+
+    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+        if self.settings.with_source:
+            super()._adapt(target, prior)
+            return
+        labels = self.pseudo_label(target)
+        network = self.source.network if not any(self.settings.weights().values()) else self._moved(target, labels)
+        self.classifier = network
+        self.label_record = {"initial": labels, "final": self._label_with(network, target)}
+
+    def _moved(self, target: Windows, labels: PseudoLabels) -> Network:
+        """A copy of the source network trained on the target alone; the source's own if the guard holds it back."""
+        settings, model = self.settings, self.source
+        rows = window_rows(target.in_memory())
+        rows["row"] = torch.arange(count(rows))
+        objective = SHOTObjective(
+            copy.deepcopy(model.network),
+            settings.weights(),
+            MethodAsTeacher(self, target),
+            as_tensors(labels)[0],
+            freeze_head=settings.freeze_head,
+        )
+        loop, validation = settings.adapt_loop(), model.validation.rows()
+        trained = train(objective, rows, validation, loop, self.execution, seed=self.seed, phase="adapt")
+        self.adapt_history["adapt"] = trained.history
+        objective.load_state_dict(trained.weights)
+        if settings.source_guard and self._lost_the_source(trained.history[-1]["validation_loss"]):
+            return model.network
+        return ready(objective.network)
+
+    def _lost_the_source(self, cross_entropy: float) -> bool:
+        uniform = math.log(self.n_classes)
+        if cross_entropy > uniform:
+            _log.info("SHOT: source cross entropy %.3f > ln K = %.3f; the source model stays.", cross_entropy, uniform)
+        return cross_entropy > uniform

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import copy
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from conftest import refusal
+from tiny_source import CPU, SHORT, TARGET, K, source_model, waves
+from torch.nn import functional as F
+
+from transpl.methods import source_model as source_model_module
+from transpl.methods.labelling import shot_labels
+from transpl.methods.pseudo_labelling import MethodAsTeacher
+from transpl.methods.shot import SHOT, SHOTObjective, SHOTSettings
+from transpl.network.inference import class_probabilities, seen_by_head
+from transpl.training.losses import information_maximisation
+from transpl.training.rows import window_rows
+
+WEIGHTS = {"entropy": 1.0, "diversity": 1.0, "label": 0.3}
+
+
+@pytest.fixture(scope="module")
+def source():
+    return source_model()
+
+
+def shot(source, **changes) -> SHOT:
+    method = SHOT(SHOTSettings(**{**SHORT, "adapt_epochs": 3, "adapt_lr": 2e-3, **changes}), CPU)
+    method.start_from(source)
+    return method
+
+
+def objective_of(method: SHOT, labels: torch.Tensor, weights: dict | None = None) -> SHOTObjective:
+    network = copy.deepcopy(method.source.network)
+    teacher = MethodAsTeacher(method, TARGET)
+    return SHOTObjective(network, weights or WEIGHTS, teacher, labels, freeze_head=method.settings.freeze_head)
+
+
+def batch_of(rows: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"x": window_rows(TARGET)["x"][rows], "row": rows}
+
+
+def frozen_and_moved(before: torch.nn.Module, after: torch.nn.Module) -> tuple[set[str], set[str]]:
+    old, new = before.state_dict(), after.state_dict()
+    frozen = {name for name in old if torch.equal(old[name], new[name])}
+    return frozen, set(old) - frozen
+
+
+def test_published_values():
+    settings = SHOTSettings()
+    assert settings.weights() == WEIGHTS
+    loop = settings.adapt_loop()
+    assert (loop.max_epochs, loop.keep) == (15, "last")
+
+
+def test_loss_is_information_maximisation_and_weighed_cross_entropy(source):
+    labels = torch.arange(len(TARGET)) % K
+    objective = objective_of(shot(source), labels).eval()
+    rows = torch.tensor([19, 3, 5, 7, 0, 1, 2, 8, 11])
+    losses, logits = objective(batch_of(rows)), objective.network.classify(batch_of(rows)["x"])
+    expected = information_maximisation(logits) + 0.3 * F.cross_entropy(logits, labels[rows])
+    assert losses["loss"].item() == pytest.approx(expected.item(), abs=1e-6)
+    assert (losses["entropy"] - losses["diversity"]).item() == pytest.approx(
+        information_maximisation(logits).item(), abs=1e-6
+    )
+    assert losses["label"].item() == pytest.approx(F.cross_entropy(logits, labels[rows]).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("weights", [(2.0, 0.0, 0.0), (0.0, 2.0, 0.0), (0.0, 0.0, 2.0)])
+def test_each_weight_belongs_to_its_term(source, weights):
+    labels = torch.arange(len(TARGET)) % K
+    objective = objective_of(shot(source), labels, dict(zip(SHOTObjective.terms, weights, strict=True))).eval()
+    losses = objective(batch_of(torch.arange(8)))
+    entropy, diversity, label = (2 * losses[term].item() for term in SHOTObjective.terms)
+    expected = {0: entropy, 1: -diversity, 2: label}[weights.index(2.0)]
+    assert losses["loss"].item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "counted"), [(1, False), (7, False), (8, True)])
+def test_few_rows_say_nothing_about_diversity(source, n, counted):
+    objective = objective_of(shot(source), torch.zeros(len(TARGET), dtype=torch.int64)).eval()
+    losses = objective(batch_of(torch.arange(n)))
+    assert (losses["diversity"].item() > 0) == counted
+    rest = losses["entropy"] + 0.3 * losses["label"]
+    assert losses["loss"].item() == pytest.approx((rest - losses["diversity"]).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("freeze_head", [False, True])
+def test_the_hypothesis_stays_bit_by_bit_and_the_features_move(source, freeze_head):
+    method = shot(source, freeze_head=freeze_head, source_guard=False)
+    method.adapt(TARGET)
+    frozen, moved = frozen_and_moved(source.network, method.classifier)
+    assert {"head.2.weight", "head.2.bias"} <= frozen
+    assert ({"head.0.weight", "head.0.bias"} <= frozen) == freeze_head
+    assert {name for name in frozen if name.startswith(("encoder.", "embed."))} == set()
+    assert not any(name.startswith(("quantizer.", "decoder.", "to_patch.")) for name in moved)
+    assert all(parameter.requires_grad for parameter in method.classifier.parameters()), "nothing is left frozen"
+
+
+@pytest.mark.parametrize("confidence", ["distance", "entropy"])
+@pytest.mark.parametrize("freeze_head", [False, True])
+def test_labels_are_those_of_the_rule(source, freeze_head, confidence):
+    seen = seen_by_head(source.network, TARGET)
+    expected = shot_labels(seen.z if freeze_head else seen.hidden, seen.probabilities, confidence)
+    found = shot(source, freeze_head=freeze_head, confidence=confidence).pseudo_label(TARGET)
+    for values, wanted in zip(found, expected, strict=True):
+        assert np.array_equal(values, wanted)
+
+
+def test_labels_are_renewed_before_an_epoch_without_dropout_and_by_row(source):
+    method = shot(source)
+    before = method.pseudo_label(TARGET).labels
+    objective = objective_of(method, torch.from_numpy(before)).train()
+    last = objective.network.head[-1]
+    with torch.no_grad():
+        last.weight.copy_(last.weight.flip(0))
+        last.bias.copy_(last.bias.flip(0))
+    objective.start_epoch(4)
+    assert objective.training
+    assert len(set(before.tolist())) > 1
+    assert objective.labels.tolist() == (K - 1 - before).tolist()
+
+
+def test_both_ends_of_the_labels_are_recorded(source):
+    method = shot(source)
+    method.adapt(TARGET)
+    assert np.array_equal(method.label_record["initial"].labels, method.pseudo_label(TARGET).labels)
+    final = method.label(method.classifier, TARGET)
+    assert np.array_equal(method.label_record["final"].probabilities, final.probabilities)
+
+
+def test_training_has_a_fixed_length_and_keeps_the_last_weights(source, monkeypatch):
+    """However validation goes."""
+    monkeypatch.setattr(SHOTObjective, "risk", _rising())
+    method = shot(source, adapt_epochs=5, adapt_patience=1, source_guard=False)
+    method.adapt(TARGET)
+    history = method.adapt_history["adapt"]
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3, 4]
+    short = shot(source, adapt_epochs=4, source_guard=False)
+    short.adapt(TARGET)
+    assert not np.array_equal(short.predict_proba(TARGET), method.predict_proba(TARGET))
+
+
+def _rising():
+    values = iter(range(1000))
+    return lambda self, batch: torch.tensor(float(next(values)))
+
+
+def test_adaptation_needs_no_source_rows(source):
+    expected = shot(source)
+    expected.adapt(TARGET)
+    other = copy.copy(source)
+    other.source = waves(6, 77, gain=-9.0)
+    method = shot(other)
+    method.adapt(TARGET)
+    assert np.array_equal(method.predict_proba(TARGET), expected.predict_proba(TARGET))
+
+
+@pytest.mark.parametrize(
+    ("cross_entropy", "guard", "stays"),
+    [(math.log(K) + 0.01, True, True), (math.log(K) - 0.01, True, False), (math.log(K) + 0.01, False, False)],
+)
+def test_a_model_worse_than_guessing_on_the_source_is_not_kept(
+    source, monkeypatch, caplog, cross_entropy, guard, stays
+):
+    caplog.set_level(logging.INFO, logger="transpl.methods.shot")
+    monkeypatch.setattr(SHOTObjective, "risk", lambda self, batch: torch.tensor(cross_entropy))
+    method = shot(source, source_guard=guard)
+    method.adapt(TARGET)
+    assert np.array_equal(method.predict_proba(TARGET), class_probabilities(source.network, TARGET)) == stays
+    assert [message.endswith("the source model stays.") for message in caplog.messages] == [True] * stays
+    assert method.adapt_history["adapt"], "what happened is on record either way"
+
+
+def test_without_weights_the_source_network_stays(source):
+    method = shot(source, entropy_weight=0.0, diversity_weight=0.0, label_weight=0.0)
+    method.adapt(TARGET)
+    assert method.classifier is source.network
+    assert np.array_equal(method.label_record["initial"].labels, method.label_record["final"].labels)
+
+
+def test_with_source_labels_are_learnt_as_by_the_other_methods(source):
+    method = shot(source, with_source=True)
+    method.adapt(TARGET)
+    history = method.adapt_history["adapt"]
+    assert {"source_cross_entropy", "target_cross_entropy", "code"} <= set(history[0])
+    _, moved = frozen_and_moved(source.network, method.classifier)
+    assert "head.2.weight" in moved
+    assert set(method.label_record) == {"initial", "final"}
+    assert method.settings.adapt_loop().keep == "best"
+
+
+def test_label_smoothing_takes_a_source_model_of_its_own_and_trains_no_other(source, monkeypatch):
+    assert shot(source).source is source
+    losses = []
+    train = source_model_module.train_network
+    monkeypatch.setattr(
+        source_model_module,
+        "train_network",
+        lambda *arguments, **named: losses.append(named["loss"].label_smoothing) or train(*arguments, **named),
+    )
+    method = SHOT(SHOTSettings(**SHORT, label_smoothing=0.1), CPU)
+    method.fit_source(source.source, source.validation)
+    assert losses == [0.1]
+    assert not np.array_equal(method.predict_proba(TARGET), class_probabilities(source.network, TARGET))
+
+
+def test_every_setting_of_the_loss_is_named_in_its_identity(source):
+    labels = torch.zeros(len(TARGET), dtype=torch.int64)
+    changes = [{}, {"freeze_head": True}, {"relabel": "never"}]
+    names = {objective_of(shot(source, **change), labels).identity() for change in changes}
+    names.add(objective_of(shot(source), labels, {**WEIGHTS, "label": 0.1}).identity())
+    assert len(names) == 4
+
+
+def test_wrong_settings_are_refused():
+    for name in ("entropy_weight", "diversity_weight", "label_weight"):
+        with refusal(name, "0 or more"):
+            SHOTSettings(**{name: -0.1})
+    with refusal("adapt_epochs", "1 or more"):
+        SHOTSettings(adapt_epochs=0)
+    with refusal("label_smoothing"):
+        SHOTSettings(label_smoothing=1.0)
+    with refusal("confidence", "entropy"):
+        SHOTSettings(confidence="max")
+    for name in ("freeze_head", "source_guard", "with_source"):
+        with refusal(name):
+            SHOTSettings(**{name: "yes"})
