@@ -100,6 +100,12 @@ def test_windows_of_unknown_truth_are_left_out_of_the_scores():
     assert found["macro_f1"] == pytest.approx(2 / 3)  # a: 2*1/(2+1) = 2/3; b: 2*1/(1+2) = 2/3
 
 
+def test_macro_f1_is_the_benchmarks():
+    """A class that is predicted but absent counts with 0."""
+    found = jobs.score(np.array(["a", "a", "b"]), np.array(["a", "c", "b"]))
+    assert found == {"windows": 3, "accuracy": pytest.approx(2 / 3), "macro_f1": pytest.approx((2 / 3 + 1 + 0) / 3)}
+
+
 def test_a_failed_job_leaves_a_record_and_goes_on_where_it_stopped(folder, tmp_path, monkeypatch):
     working = AdaptationObjective.forward
 

@@ -1,0 +1,145 @@
+"""Several methods, one after the other, on the same pair of domains and from the same source models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.benchmark.pair import Evaluator, Pair, split_pair
+from transpl.benchmark.result import Result
+from transpl.datasets import Dataset
+from transpl.errors import one_of, wrong
+from transpl.methods import Method, PseudoLabels, SourceModel
+from transpl.methods.registry import entries, entry
+from transpl.methods.settings import SourceSettings
+from transpl.training import Execution
+
+
+def compare(
+    dataset: Dataset,
+    pair: tuple[int, int],
+    methods: Sequence[str],
+    seed: int = 0,
+    execution: Execution | None = None,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> Iterator[Result]:
+    """Run methods by name on a (source, target) pair; each result is there as soon as its method is done.
+
+    A source model is trained once for all methods whose source settings agree. A method that fails gives a result with
+    its `error`, and the others go on; what is wrong with the arguments is said before anything runs.
+
+    preset, changes : see `settings_of`
+    """
+    settings = settings_of(methods, dataset.name, seed, preset, changes)
+    seen, evaluator = split_pair(dataset, *pair)
+    bench = _Bench(seen, evaluator, Execution() if execution is None else execution)
+    blank = {
+        name: Result(dataset.name, (int(pair[0]), int(pair[1])), name, seed, asdict(chosen))
+        for name, chosen in settings.items()
+    }
+    return (bench.filled(blank[name], chosen) for name, chosen in settings.items())
+
+
+def settings_of(
+    methods: Sequence[str],
+    dataset: str,
+    seed: int = 0,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> dict[str, SourceSettings]:
+    """The settings with which `compare` runs each method.
+
+    preset : "paper", or a preset such as "adatime" for the methods that have it; the others take the paper's values
+    changes : settings by name, for the methods that have them; a name that none has is refused
+    """
+    changed = dict(changes or {})
+    _refuse_unknown(preset, changed)
+    settings = {}
+    for name in methods:
+        Settings = entry(name).method.Settings
+        own = {setting: value for setting, value in changed.items() if setting in _names_of(Settings)}
+        settings[name] = Settings.for_dataset(
+            dataset, preset if preset in Settings.presets else "paper", **own, random_state=seed
+        )
+    return settings
+
+
+def _refuse_unknown(preset: str, changes: Mapping[str, Any]) -> None:
+    """Raise if no registered method has such a preset or setting; the chosen ones need not have them."""
+    known = [found.method.Settings for found in entries().values()]
+    one_of("preset", preset, ("paper", *sorted({name for Settings in known for name in Settings.presets})))
+    unknown = sorted(set(changes) - {name for Settings in known for name in _names_of(Settings)})
+    if unknown:
+        raise wrong("changes", expected="settings of some method", got=unknown, advice="See `transpl methods NAME`.")
+    if "random_state" in changes:
+        raise wrong("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
+
+
+def _names_of(settings: type[SourceSettings]) -> set[str]:
+    return {each.name for each in fields(settings)}
+
+
+@dataclass
+class _Bench:
+    """A pair, and the source models that its methods share."""
+
+    pair: Pair
+    evaluator: Evaluator
+    execution: Execution
+    models: dict[SourceSettings, SourceModel] = field(default_factory=dict)
+
+    def filled(self, blank: Result, settings: SourceSettings) -> Result:
+        """The result with its scores, or with the error that prevented them."""
+        try:
+            return self._run(blank, entry(blank.method).method(settings, self.execution))
+        except Exception as error:  # whatever a method raises, the others go on
+            return replace(blank, error=" ".join(f"{type(error).__name__}: {error}".split()))
+
+    def _run(self, blank: Result, method: Method) -> Result:
+        method.start_from(self._source_for(method))
+        if method.starts_from_source:
+            method.source.train()  # now, so that its time is not taken for the adaptation's
+        start = time.perf_counter()
+        method.adapt(self.pair.target, self.evaluator.prior_for(method))
+        adapted = time.perf_counter()
+        probabilities = method.predict_proba(self.pair.test)
+        predicted = time.perf_counter()
+        labels = dict(method.label_record) or {"initial": method.pseudo_label(self.pair.target)}
+        return replace(
+            blank,
+            test=self.evaluator.score(probabilities),
+            pseudo_labels={when: self.evaluator.score_labels(found.labels) for when, found in labels.items()},
+            seconds={
+                "source": method.source.seconds if method.starts_from_source else 0.0,
+                "adapt": adapted - start,
+                "predict": predicted - adapted,
+            },
+            epochs={phase: len(records) for phase, records in method.history.items()},
+            fingerprint=_fingerprint(probabilities, labels, method.history),
+        )
+
+    def _source_for(self, method: Method) -> SourceModel:
+        settings = method.settings.source()
+        if method.uses_target_labels:
+            train, held_out = self.evaluator.labelled_rows(method, method.seed)
+            return SourceModel(train, held_out, settings, self.execution)
+        if settings not in self.models:
+            self.models[settings] = SourceModel(self.pair.source, self.pair.validation, settings, self.execution)
+        return self.models[settings]
+
+
+def _fingerprint(probabilities: NDArray, labels: Mapping[str, PseudoLabels], history: Mapping[str, Any]) -> str:
+    whole = hashlib.sha256(np.ascontiguousarray(probabilities).tobytes())
+    whole.update(json.dumps(history).encode())
+    for found in labels.values():
+        for values in found:
+            whole.update(np.ascontiguousarray(values).tobytes())
+    return whole.hexdigest()

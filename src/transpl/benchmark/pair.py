@@ -1,0 +1,92 @@
+"""A pair of domains by the paper's protocol, in two halves: what methods see, and who holds the target's labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from transpl.benchmark.metrics import label_scores, scores
+from transpl.datasets import Dataset
+from transpl.errors import wrong
+from transpl.methods import Labelled, Method
+from transpl.methods.proportions import label_proportions
+from transpl.sources import hold_out
+from transpl.windows import Windows, as_windows
+
+PRIOR_EPSILON = 1e-6  # a class that the target lacks keeps a little of the prior
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What methods see: labelled source windows, and target windows without labels.
+
+    source : the source's train part
+    validation : its test part, which decides when to stop (the paper's protocol)
+    target : the target's train part, to adapt to
+    test : the target's test part, to predict
+    """
+
+    source: Labelled
+    validation: Labelled
+    target: Windows
+    test: Windows
+
+
+class Evaluator:
+    """Alone holds the target's labels. It gives out scores, and class proportions or labelled rows to methods that are
+    meant to have them.
+    """
+
+    def __init__(self, train: Labelled, test: Labelled) -> None:
+        self._train, self._test = train, test
+
+    def score(self, probabilities: ArrayLike) -> dict[str, float]:
+        """Scores of class probabilities (n, K) of the target's test part."""
+        return scores(self._test.y, self._checked(probabilities, self._test))
+
+    def score_labels(self, labels: ArrayLike) -> dict[str, float]:
+        """Scores of pseudo-labels (n,) of the target's train part, all rows, whatever their confidence."""
+        return label_scores(self._train.y, self._checked(labels, self._train), self._train.n_classes)
+
+    def proportions(self) -> NDArray[np.float64]:
+        """The class proportions (K,) of the target's train part: weak supervision."""
+        return label_proportions(self._train.y, self._train.n_classes, PRIOR_EPSILON)
+
+    def prior_for(self, method: Method) -> NDArray[np.float64] | None:
+        """The class proportions, for a method that does not work without them."""
+        return self.proportions() if method.prior == "needed" else None
+
+    def labelled_rows(self, method: Method, seed: int) -> tuple[Labelled, Labelled]:
+        """The target's train part with its labels, and a stratified share held out of it; for upper bounds only."""
+        if not method.uses_target_labels:
+            got, advice = type(method).__name__, "Pass the source instead."
+            raise wrong("method", expected="one that uses target labels", got=got, advice=advice)
+        return hold_out(self._train, seed)
+
+    @staticmethod
+    def _checked(answers: ArrayLike, part: Labelled) -> NDArray:
+        found = np.asarray(answers)
+        if len(found) != len(part.y):
+            raise wrong("answers", expected=f"{len(part.y)} rows", got=len(found), advice="Answer for every window.")
+        return found
+
+
+def split_pair(dataset: Dataset, source: int, target: int) -> tuple[Pair, Evaluator]:
+    """Take two domains of a data set apart into what methods see and what they do not."""
+    here, there = dataset.domain(source), dataset.domain(target)
+    K = len(dataset.class_names)
+
+    def part(X: NDArray, y: NDArray[np.int64], name: str) -> Labelled:
+        return Labelled(as_windows(X, name=name), y, K)
+
+    train = part(there.X_train, there.y_train, f"train part of domain {target}")
+    test = part(there.X_test, there.y_test, f"test part of domain {target}")
+    pair = Pair(
+        source=part(here.X_train, here.y_train, f"train part of domain {source}"),
+        validation=part(here.X_test, here.y_test, f"test part of domain {source}"),
+        target=train.windows,
+        test=test.windows,
+    )
+    return pair, Evaluator(train, test)

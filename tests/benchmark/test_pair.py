@@ -1,0 +1,95 @@
+"""What methods see of a pair, and what the evaluator keeps to itself."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from conftest import refusal
+
+from transpl.benchmark import Evaluator, Pair, split_pair
+from transpl.datasets import make_shifted
+from transpl.methods.registry import create
+from transpl.windows import Windows
+
+DATA = make_shifted(n_train=20, n_test=10, length=32)
+HERE, THERE = DATA.domain(0), DATA.domain(1)
+
+
+@pytest.fixture
+def split() -> tuple[Pair, Evaluator]:
+    return split_pair(DATA, 0, 1)
+
+
+def test_the_parts_are_those_of_the_papers_protocol(split):
+    pair, _ = split
+    for part, X, y in (
+        (pair.source, HERE.X_train, HERE.y_train),
+        (pair.validation, HERE.X_test, HERE.y_test),
+    ):
+        assert np.array_equal(part.windows.values, X)
+        assert np.array_equal(part.y, y)
+        assert part.n_classes == 3
+    assert np.array_equal(pair.target.values, THERE.X_train)
+    assert np.array_equal(pair.test.values, THERE.X_test)
+
+
+def test_the_targets_parts_are_windows_without_labels(split):
+    pair, _ = split
+    assert [field.name for field in fields(pair)] == ["source", "validation", "target", "test"]
+    assert type(pair.target) is Windows
+    assert type(pair.test) is Windows
+
+
+def test_scores_are_of_the_test_part_and_of_all_pseudo_labels(split):
+    _, evaluator = split
+    assert evaluator.score(np.eye(3)[THERE.y_test])["accuracy"] == 1
+    assert evaluator.score_labels(THERE.y_train)["accuracy"] == 1
+    wrong_once = THERE.y_train.copy()
+    wrong_once[0] = (wrong_once[0] + 1) % 3
+    assert evaluator.score_labels(wrong_once)["accuracy"] == 0.95
+
+
+def test_answers_for_fewer_rows_are_refused(split):
+    _, evaluator = split
+    with refusal("answers", "10 rows"):
+        evaluator.score(np.ones((9, 3)) / 3)
+    with refusal("answers", "20 rows"):
+        evaluator.score_labels(np.zeros(10, int))
+
+
+def test_proportions_are_those_of_target_train_and_leave_absent_classes_a_little(split):
+    _, evaluator = split
+    expected = np.bincount(THERE.y_train, minlength=3) / 20
+    assert np.allclose(evaluator.proportions(), expected, atol=1e-6)
+    assert evaluator.prior_for(create("no-adapt")) is None
+    assert evaluator.prior_for(create("transpl")) is None
+    assert np.array_equal(evaluator.prior_for(create("transpl-ws")), evaluator.proportions())
+
+    _, without_2 = split_pair(replace(DATA, y=np.minimum(DATA.y, 1)), 0, 1)
+    proportions = without_2.proportions()
+    assert 0 < proportions[2] < 1e-6
+    assert proportions.sum() == pytest.approx(1)
+
+
+def test_labelled_rows_go_to_upper_bounds_alone(split):
+    _, evaluator = split
+    with refusal("method", "uses target labels"):
+        evaluator.labelled_rows(create("no-adapt"), 0)
+    train, held_out = evaluator.labelled_rows(create("target-only"), 0)
+    rows = {window.tobytes(): int(k) for window, k in zip(THERE.X_train, THERE.y_train, strict=True)}
+    given = {
+        window.tobytes(): int(k)
+        for part in (train, held_out)
+        for window, k in zip(part.windows.values, part.y, strict=True)
+    }
+    assert given == rows
+    assert len(train.y) + len(held_out.y) == 20
+    for k in range(3):
+        assert (held_out.y == k).sum() == round(0.3 * (THERE.y_train == k).sum())
+
+
+def test_a_domain_that_is_not_there_is_refused():
+    with refusal("domain", "0, 1, 2"):
+        split_pair(DATA, 0, 9)

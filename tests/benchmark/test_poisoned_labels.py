@@ -1,0 +1,59 @@
+"""Target labels never reach a method: nonsense in their place gives the same predictions, bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import TINY
+
+from transpl.benchmark import Result, compare
+from transpl.datasets import Dataset, make_shifted
+from transpl.datasets.base import TEST, TRAIN
+from transpl.methods.registry import entries, names
+from transpl.training import Execution
+
+ALL = names()
+SEES_LABELS = {name for name in ALL if entries()[name].method.uses_target_labels}
+TARGET = 1
+DATA = make_shifted(n_train=24, n_test=15, length=32)
+FEW = {"max_epochs": 2, "check_every": 1, "batch_size": 8}
+FEW |= {"rounds": 2, "round_epochs": 1, "pretrain_epochs": 1, "adapt_epochs": 2, "classifier_epochs": 2}
+
+
+def changes() -> dict[str, object]:
+    known = {field.name for entry in entries().values() for field in fields(entry.method.Settings)}
+    return {name: value for name, value in {**TINY, **FEW}.items() if name in known}
+
+
+def poisoned(data: Dataset) -> Dataset:
+    """Target train labels in another order (their proportions are known to some methods), test labels all alike."""
+    y = data.y.copy()
+    train, test = ((data.domain_ids == TARGET) & (data.split == part) for part in (TRAIN, TEST))
+    y[train] = np.random.default_rng(0).permutation(y[train])
+    y[test] = 0
+    assert (y[train] != data.y[train]).mean() > 0.3
+    return replace(data, y=y)
+
+
+@cache
+def results(clean: bool) -> dict[str, Result]:
+    data = DATA if clean else poisoned(DATA)
+    found = compare(data, (0, TARGET), ALL, execution=Execution("cpu", n_threads=1), changes=changes())
+    return {result.method: result for result in found}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_poisoned_target_labels_change_no_prediction(name):
+    honest, misled = results(clean=True)[name], results(clean=False)[name]
+    assert honest.error is None
+    assert misled.error is None
+    assert honest.test != misled.test, "the scores do see them"
+    assert (honest.fingerprint == misled.fingerprint) != (name in SEES_LABELS)
+    assert (honest.epochs == misled.epochs) or name in SEES_LABELS
+
+
+def test_target_only_is_the_one_that_sees_them():
+    assert {"target-only"} == SEES_LABELS
