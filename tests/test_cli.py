@@ -236,7 +236,7 @@ def test_label_streams_a_file_of_windows(monkeypatch, capsys, files):
 def test_version_and_help(monkeypatch, capsys):
     assert transpl(monkeypatch, "--version") == 0
     assert capsys.readouterr().out.strip() == f"transpl {__version__}"
-    for command in ("demo", "adapt", "predict", "label", "report"):
+    for command in ("demo", "adapt", "predict", "label", "report", "methods"):
         assert transpl(monkeypatch, command, "--help") == 0
         assert f"transpl {command}" in capsys.readouterr().out
 

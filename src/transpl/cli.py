@@ -15,6 +15,7 @@ import typer
 
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
+from transpl.methods_cli import methods
 
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
@@ -208,6 +209,9 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt 
     from transpl.report import write_report
 
     typer.echo(write_report(folder))
+
+
+app.command(epilog="Example: `transpl methods deepcoral`")(methods)
 
 
 @app.callback(invoke_without_command=True)

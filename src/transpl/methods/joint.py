@@ -31,6 +31,7 @@ _View = TypeVar("_View")  # what an alignment sees of a batch of one domain
 @dataclass(frozen=True)
 class JointSettings(AdaptSettings):
     """weighting : of the terms, "learnable" or "fixed" (then by the fields `<term>_weight`)
+    cross_entropy_weight : of the source's cross entropy
     codes : also train the codes (L_code + L_rec of the source), as the shared source model does
     """
 

@@ -40,7 +40,25 @@ PAPER: Preset = {
 
 @dataclass(frozen=True)
 class SourceSettings:
-    """The network and the source phase; the paper's values for UCIHAR by default."""
+    """The network and the source phase; the paper's values for UCIHAR by default.
+
+    patch_length : time steps per code
+    width : size d of a latent vector
+    n_coarse : codes in the coarse codebook
+    n_fine : codes in the fine codebook; 0 is a single codebook
+    n_layers : layers of the encoder
+    n_heads : attention heads of a layer
+    dropout : share of activations that training drops
+    commitment : weight of the pull of latent vectors towards their codes
+    residual : what the fine codebook sees, "normalised" (the paper's print) or "raw" (its authors' code)
+    source_lr : learning rate of the source phase
+    weight_decay : AdamW's, in every phase
+    batch_size : rows per step, in every phase
+    max_epochs : at most so many epochs per phase
+    check_every : epochs between two looks at the validation loss
+    source_patience : looks without gain after which the source phase stops
+    random_state : seed of everything random
+    """
 
     presets: ClassVar[Mapping[str, Preset]] = {}
 
@@ -111,7 +129,12 @@ class SourceSettings:
 
 @dataclass(frozen=True)
 class AdaptSettings(SourceSettings):
-    """The source phase, and a second phase that sees the target."""
+    """The source phase, and a second phase that sees the target.
+
+    adapt_lr : learning rate of the phase that sees the target
+    adapt_patience : looks at the validation loss without gain after which it stops
+    warmup_steps : steps over which its learning rate grows from 0
+    """
 
     adapt_lr: float = 5e-4
     adapt_patience: int = 5

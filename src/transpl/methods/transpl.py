@@ -32,7 +32,18 @@ Codes = NDArray[np.integer]  # (n, D, N)
 
 @dataclass(frozen=True)
 class TransPLSettings(AdaptSettings):
-    """Everything that decides the numbers; the paper's values for UCIHAR by default."""
+    """Everything that decides the numbers; the paper's values for UCIHAR by default.
+
+    sigma : bandwidth of the channel weight exp(-distance^2 / sigma^2)
+    prior_temperature : divides the log prior; larger trusts a given prior less
+    channel_alignment : weigh channels by their shift; False lets all count alike
+    smoothing : of transitions never seen, "floor" (the authors' code) or "additive" (the paper's print)
+    epsilon : what such a transition counts; None is 1e-4 for "floor" and 1e-6 for "additive"
+    length : log likelihoods are divided by the number of "transitions" (authors' code) or "codes" (print)
+    confidence : "max" probability (print) or "kl" from uniform (authors' code)
+    top_ratio : the share of a batch's target rows, the most confident, that is learnt from
+    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
+    """
 
     sigma: float = 0.2
     prior_temperature: float = 1.0

@@ -1,0 +1,88 @@
+"""What a registered method says of itself, as plain values: for the command line and the documentation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any
+
+from transpl.methods.registry import Entry
+from transpl.methods.settings import PAPER, SourceSettings
+
+_ENTRY_OF_A_SETTING = re.compile(r"(\w+) : (.+)")
+_WEIGHT = "_weight"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a method's settings."""
+
+    name: str
+    default: Any
+    what: str
+
+
+def described(entry: Entry) -> dict[str, Any]:
+    """Name, family, needs, reference, docstring, settings and presets of a method; plain values for JSON."""
+    return {
+        "name": entry.name,
+        "family": entry.family,
+        "needs": entry.needs,
+        "reference": entry.reference,
+        "summary": entry.summary,
+        "description": inspect.getdoc(entry.method) or "",
+        "settings": [vars(setting) for setting in settings_table(entry.method.Settings)],
+        "presets": _presets(entry.method.Settings),
+    }
+
+
+def settings_table(settings: type[SourceSettings]) -> list[Setting]:
+    """The fields of a class of settings, in their order, each with its default and what its docstring says of it."""
+    words: dict[str, str] = {}
+    for ancestor in reversed(settings.__mro__):
+        words |= _words_of(ancestor.__doc__ or "")
+    return [
+        Setting(each.name, _default(each), words.get(each.name, _weight_words(each.name))) for each in fields(settings)
+    ]
+
+
+def values_in_words(values: Mapping[str, Any]) -> str:
+    """name=value pairs in one line."""
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _presets(settings: type[SourceSettings]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By preset and data set: the values that differ from the defaults."""
+    own = {each.name for each in fields(settings)}
+    return {
+        preset: {
+            dataset: {name: value for name, value in values.items() if name in own}
+            for dataset, values in per_dataset.items()
+        }
+        for preset, per_dataset in {"paper": PAPER, **settings.presets}.items()
+    }
+
+
+def _words_of(docstring: str) -> dict[str, str]:
+    """The lines `name : what` of a docstring; what follows until the next or an empty line belongs to it."""
+    words: dict[str, str] = {}
+    name = ""
+    for line in inspect.cleandoc(docstring).splitlines():
+        found = _ENTRY_OF_A_SETTING.fullmatch(line.strip())
+        if found:
+            name, words[found[1]] = found[1], found[2].strip()
+        elif not line.strip():
+            name = ""
+        elif name:
+            words[name] += f" {line.strip()}"
+    return words
+
+
+def _weight_words(name: str) -> str:
+    return f"weight of the term {name.removesuffix(_WEIGHT).replace('_', ' ')}" if name.endswith(_WEIGHT) else ""
+
+
+def _default(each: Field[Any]) -> Any:
+    return each.default if each.default_factory is MISSING else each.default_factory()
