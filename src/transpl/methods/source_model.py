@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,7 +17,9 @@ from transpl.training.loop import History
 from transpl.training.source import SourceLoss, new_network
 
 
-class _Trained(NamedTuple):
+class Trained(NamedTuple):
+    """What training leaves."""
+
     network: Network
     history: History
     seconds: float
@@ -24,13 +27,17 @@ class _Trained(NamedTuple):
 
 @dataclass
 class SourceModel:
-    """Source rows and the network trained on them; it is trained once, when it is first asked for."""
+    """Source rows and the network trained on them; it is trained once, when it is first asked for.
+
+    trainer : how to come by the trained network; a store of networks has another way than training it
+    """
 
     source: Labelled
     validation: Labelled
     settings: SourceSettings
     execution: Execution
     loss: SourceLoss = field(default_factory=SourceLoss)
+    trainer: Callable[[SourceModel], Trained] = field(default_factory=lambda: train_source)
 
     def __post_init__(self) -> None:
         source, held_out = self.source, self.validation
@@ -68,7 +75,7 @@ class SourceModel:
         """The same source, trained with another loss."""
         if loss == self.loss:
             return self
-        return SourceModel(self.source, self.validation, self.settings, self.execution, loss)
+        return replace(self, loss=loss)
 
     def untrained_network(self) -> Network:
         """The network as training starts it."""
@@ -77,15 +84,20 @@ class SourceModel:
         return new_network(shape, self.source.rows(), settings.batch_size, self.execution, settings.random_state)
 
     @cached_property
-    def _trained(self) -> _Trained:
-        start = time.perf_counter()
-        network, history = train_network(
-            self.settings.network(self.n_classes),
-            self.source.rows(),
-            self.validation.rows(),
-            self.settings.source_loop(),
-            self.execution,
-            seed=self.settings.random_state,
-            loss=self.loss,
-        )
-        return _Trained(network, history, time.perf_counter() - start)
+    def _trained(self) -> Trained:
+        return self.trainer(self)
+
+
+def train_source(model: SourceModel) -> Trained:
+    """Train a source model's network."""
+    start = time.perf_counter()
+    network, history = train_network(
+        model.settings.network(model.n_classes),
+        model.source.rows(),
+        model.validation.rows(),
+        model.settings.source_loop(),
+        model.execution,
+        seed=model.settings.random_state,
+        loss=model.loss,
+    )
+    return Trained(network, history, time.perf_counter() - start)

@@ -1,0 +1,90 @@
+"""One run of a benchmark: everything that decides its numbers, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+from transpl.datasets import Dataset
+from transpl.errors import one_of, wrong
+from transpl.methods.registry import entry
+from transpl.methods.settings import SourceSettings
+
+GOALS = ("adapt", "label")
+_DIGEST_LENGTH = 20
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One method on one pair of domains with one seed.
+
+    data : fingerprint of the data set's values, so that a changed data set is another run
+    settings : all settings of the method, without the seed
+    goal : "adapt" to the target and predict, or only "label" it with the source model
+    """
+
+    dataset: str
+    data: str
+    source: int
+    target: int
+    method: str
+    seed: int
+    settings: Mapping[str, Any]
+    goal: str = "adapt"
+
+    def __post_init__(self) -> None:
+        one_of("goal", self.goal, GOALS)
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of the run on disk."""
+        return digest_of(self.as_dict())
+
+    @property
+    def pair(self) -> str:
+        return f"{self.source}-{self.target}"
+
+    def method_settings(self) -> SourceSettings:
+        """The settings as the method takes them."""
+        Settings = entry(self.method).method.Settings
+        return Settings(**{**self.settings, "random_state": self.seed})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        known = {each.name for each in fields(cls)}
+        if set(values) != known:
+            got = f"a difference in {', '.join(sorted(set(values) ^ known))}"
+            raise wrong("values", expected="the fields of a RunSpec", got=got, advice="Run it anew.")
+        return cls(**values)
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}"
+
+
+def without_seed(settings: SourceSettings) -> dict[str, Any]:
+    """Settings as plain values, but for the seed."""
+    return {name: value for name, value in asdict(settings).items() if name != "random_state"}
+
+
+def digest_of(value: Any) -> str:
+    """A short name made of plain values; equal values, equal names, on every machine."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def data_fingerprint(dataset: Dataset) -> str:
+    """A short name made of every window, label, domain and split of a data set."""
+    digest = hashlib.sha256()
+    for values in (dataset.X, dataset.y, dataset.domain_ids, dataset.split):
+        digest.update(f"{values.shape}{values.dtype.str}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()[:_DIGEST_LENGTH]
