@@ -115,3 +115,14 @@ def test_weights_by_name_fixed_and_learnt():
     mixed = Weighting({"b": 10.0}, ["a", "c"])
     assert mixed(losses).item() == pytest.approx(50 + (3 + 7) / 2 + 2 * math.log(2))
     assert [name for name, _ in mixed.named_parameters()] == ["scales.s"]
+
+
+def test_fixed_weights_are_no_parameters_and_learnt_ones_all_get_a_gradient():
+    losses = {"a": torch.tensor(2.0), "b": torch.tensor(3.0)}
+    fixed = Weighting({"a": 1.0, "b": 0.5})
+    assert fixed(losses).item() == 3.5
+    assert list(fixed.parameters()) == []
+    mixed = Weighting({"a": 2.0}, ["b"])
+    mixed(losses).backward()
+    assert [p.grad is not None for p in mixed.parameters()] == [True]
+    assert mixed(losses).item() == pytest.approx(4 + 3 / 2 + math.log(2))

@@ -33,13 +33,16 @@ class Weighting(nn.Module):
     def __init__(self, fixed: Mapping[str, float], learnt: Sequence[str] = ()) -> None:
         super().__init__()
         self.fixed, self.learnt = dict(fixed), tuple(learnt)
-        self.scales = LearnableWeights(len(self.learnt))
+        # No empty parameter: several devices wait for a gradient of each.
+        self.scales = LearnableWeights(len(self.learnt)) if self.learnt else None
 
     def forward(self, losses: Mapping[str, Tensor]) -> Tensor:
         """Scalars by name -> their weighed sum, ()."""
         fixed = [weight * losses[name] for name, weight in self.fixed.items()]
-        learnt = [self.scales(torch.stack([losses[name] for name in self.learnt]))] if self.learnt else []
-        return reduce(torch.add, fixed + learnt)
+        if self.scales is None:
+            return reduce(torch.add, fixed)
+        learnt = self.scales(torch.stack([losses[name] for name in self.learnt]))
+        return reduce(torch.add, [*fixed, learnt])
 
     def extra_repr(self) -> str:
         return f"fixed={self.fixed}, learnt={self.learnt}"
