@@ -1,0 +1,199 @@
+"""CoDATS: features that a discriminator cannot tell the domains by; with known class proportions, CoDATS-WS
+(Wilson et al. 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transpl.errors import one_of, share
+from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, drawn
+from transpl.methods.registry import register
+from transpl.network import Network
+from transpl.training.loss_weights import Weighting
+from transpl.training.losses import proportion_divergence, reversal_strength, reverse_gradient
+
+DOMAIN_FORMS = ("published", "adatime")
+_TARGET, _SOURCE = 0, 1
+_HIDDEN = 64
+
+
+@dataclass(frozen=True)
+class CoDATSSettings(JointSettings):
+    r"""weighting : "fixed" with all weights 1, as published; "learnable" still leaves the adversary's weight fixed
+    domain_form : "published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per domain,
+        twice as much for equal batches, to which its weights belong)
+    proportions_weight : of KL(\pi || \bar p), without effect unless the target's class proportions are known
+    proportions_memory : how much of the older predictions \bar p keeps at each step, 0 for the batch alone; with
+        batches of 32 the default makes it a mean over 64 rows, the least that the authors advise
+    """
+
+    weighting: str = "fixed"
+    domain_weight: float = 1.0
+    domain_form: str = "published"
+    proportions_weight: float = 1.0
+    proportions_memory: float = 0.5
+
+    presets: ClassVar = {
+        "adatime": {
+            name: {
+                "adapt_lr": lr,
+                "weighting": "fixed",
+                "cross_entropy_weight": w_c,
+                "domain_weight": w_d,
+                "domain_form": "adatime",
+            }
+            for name, lr, w_c, w_d in (
+                ("ucihar", 1e-3, 6.335, 3.275),
+                ("hhar", 5e-4, 7.700, 9.314),
+                ("wisdm", 1e-3, 5.861, 4.575),
+            )
+        }
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("domain_form", self.domain_form, DOMAIN_FORMS)
+        share("proportions_memory", self.proportions_memory, zero=True)
+
+
+class Discriminator(nn.Sequential):
+    """D: z (B, d) -> logits of target and source, (B, 2). No batch statistics, so one row is enough."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__(
+            nn.Linear(d, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 2)
+        )
+
+
+class ProportionLoss(nn.Module):
+    r"""KL(\pi || \bar p), \bar p = P / N, P <- \mu P + \sum_i p_i, N <- \mu N + n over the target rows of each batch.
+
+    Only the batch's own p_i carry a gradient. Evaluation leaves P and N as they are.
+
+    pi : known class proportions (K,)
+    """
+
+    def __init__(self, pi: NDArray[np.float64], memory: float) -> None:
+        super().__init__()
+        self.memory = memory
+        self.pi: Tensor
+        self.P: Tensor
+        self.N: Tensor
+        self.register_buffer("pi", torch.tensor(pi, dtype=torch.float32))
+        self.register_buffer("P", torch.zeros(len(pi)))
+        self.register_buffer("N", torch.zeros(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """logits (n, K) -> ()."""
+        P = self.memory * self.P + F.softmax(logits, dim=-1).sum(dim=0)
+        N = self.memory * self.N + len(logits)
+        if self.training:
+            self.P.copy_(P.detach())
+            self.N.copy_(N)
+        return proportion_divergence(self.pi, P / N)
+
+
+class CoDATSObjective(JointObjective):
+    r"""L = w_c CE(x_s, y_s) + w_d CE_dom(D(R_\lambda(z))) (+ w_w KL(\pi || \bar p)), R_\lambda reverses gradients.
+
+    \lambda = 2 / (1 + exp(-10 q)) - 1, q = step / (total_steps + 1), step the training batches seen so far.
+
+    proportions : the last term, or None where class proportions are not known
+    """
+
+    terms = ("domain", "proportions")
+
+    def __init__(
+        self,
+        network: Network,
+        weighting: Weighting,
+        discriminator: Discriminator,
+        proportions: ProportionLoss | None,
+        *,
+        codes: bool,
+        domain_form: str,
+        total_steps: int,
+    ) -> None:
+        super().__init__(network, weighting, codes=codes)
+        self.discriminator = discriminator
+        self.proportions = proportions
+        self.domain_form = domain_form
+        self.total_steps = total_steps
+        self.step: Tensor
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    @property
+    def strength(self) -> float:
+        r"""\lambda at the present step."""
+        return reversal_strength(int(self.step) / (self.total_steps + 1))
+
+    def alignment(self, source: View, target: View) -> dict[str, Tensor]:
+        terms = {"domain": self._domain_loss(source.z, target.z)}
+        if self.proportions is not None:
+            terms["proportions"] = self.proportions(target.logits)
+        if self.training:
+            self.step += 1
+        return terms
+
+    def _domain_loss(self, z_s: Tensor, z_t: Tensor) -> Tensor:
+        """z_s (n_s, d), z_t (n_t, d) -> ()."""
+        logits = self.discriminator(reverse_gradient(torch.cat([z_s, z_t]), self.strength))
+        domain = torch.full((len(logits),), _TARGET, device=logits.device)
+        domain[: len(z_s)] = _SOURCE
+        rows = F.cross_entropy(logits, domain, reduction="none")
+        if self.domain_form == "published":
+            return rows.mean()
+        return rows[: len(z_s)].mean() + rows[len(z_s) :].mean()
+
+    def identity(self) -> str:
+        memory = None if self.proportions is None else self.proportions.memory
+        return repr((super().identity(), self.domain_form, self.total_steps, memory))
+
+
+@register(
+    "codats",
+    family="alignment",
+    needs="source, target",
+    reference="Wilson et al. 2020, Multi-source deep domain adaptation with weak supervision for "
+    "time-series sensor data",
+)
+class CoDATS(JointMethod):
+    """Fools a domain discriminator; class proportions of the target are used if given."""
+
+    Settings = CoDATSSettings
+    settings: CoDATSSettings
+    prior = "optional"
+    terms = ("domain",)
+    unlearnt = ("domain",)
+
+    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
+        settings = self.settings
+        return CoDATSObjective(
+            network,
+            self.weighting(self.terms if prior is None else (*self.terms, "proportions")),
+            drawn(self.seed + 1, Discriminator, settings.width),
+            None if prior is None else ProportionLoss(prior, settings.proportions_memory),
+            codes=settings.codes,
+            domain_form=settings.domain_form,
+            total_steps=total_steps,
+        )
+
+
+@register(
+    "codats-ws",
+    family="alignment",
+    needs="source, target, class proportions of the target",
+    reference="Wilson et al. 2020, with weak supervision",
+)
+class CoDATSWS(CoDATS):
+    """CoDATS whose target predictions also follow the target's class proportions."""
+
+    prior = "needed"
