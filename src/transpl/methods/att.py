@@ -25,7 +25,8 @@ from transpl.windows import Windows
 @dataclass(frozen=True)
 class ATTSettings(AdaptSettings):
     """pretrain_epochs : on the source alone, before the two heads label anything
-    rounds, round_epochs : how often the target is labelled anew, and for how many epochs
+    rounds : how often the target is labelled anew
+    round_epochs : epochs of each round
     threshold : a target row is learnt where both heads agree and one is surer than this
     overlap_weight : keeps the two heads apart
     target_weight : of target rows; with 0 there is nothing to learn, the source model stays

@@ -34,7 +34,9 @@ _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not publi
 @dataclass(frozen=True)
 class CodeClassifierSettings(PseudoLabelSettings):
     """encoding : of a code, "one-hot" or "embedding"
-    classifier_lr, classifier_epochs, classifier_patience : how the code classifier is trained, on the source alone
+    classifier_lr : learning rate of the code classifier, which is trained on the source alone
+    classifier_epochs : at most so many for it
+    classifier_patience : looks at its validation loss without gain after which it stops
     relabel : "never", for the code classifier knows the codes of the source model and no others
     """
 
