@@ -33,7 +33,7 @@ def test_a_result_says_what_was_run_and_what_came_of_it():
     assert (result.settings["random_state"], result.settings["width"]) == (3, 16)
     assert set(result.test) == {"accuracy", "macro_f1", "balanced_accuracy", "calibration_error"}
     assert set(result.pseudo_labels) == {"initial"}
-    assert set(result.seconds) == {"source", "adapt", "predict"}
+    assert set(result.seconds) == {"source", "start", "adapt", "predict"}
     assert all(seconds > 0 for seconds in result.seconds.values())
     assert result.epochs == {"source": 2, "adapt": 2}
     assert result.error is None

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from transpl.benchmark.pair import Evaluator, Pair, split_pair
 from transpl.benchmark.result import Result
+from transpl.benchmark.run import run_method
 from transpl.datasets import Dataset
 from transpl.errors import one_of, wrong
-from transpl.methods import Method, PseudoLabels, SourceModel
+from transpl.methods import Method, SourceModel
 from transpl.methods.registry import entries, entry
 from transpl.methods.settings import SourceSettings
 from transpl.training import Execution
@@ -99,47 +94,15 @@ class _Bench:
     def filled(self, blank: Result, settings: SourceSettings) -> Result:
         """The result with its scores, or with the error that prevented them."""
         try:
-            return self._run(blank, entry(blank.method).method(settings, self.execution))
+            method = entry(blank.method).method(settings, self.execution)
+            return run_method(blank, method, self._source_for(method), self.pair, self.evaluator).result
         except Exception as error:  # whatever a method raises, the others go on
             return replace(blank, error=" ".join(f"{type(error).__name__}: {error}".split()))
-
-    def _run(self, blank: Result, method: Method) -> Result:
-        method.start_from(self._source_for(method))
-        if method.starts_from_source:
-            method.source.train()  # now, so that its time is not taken for the adaptation's
-        start = time.perf_counter()
-        method.adapt(self.pair.target, self.evaluator.prior_for(method))
-        adapted = time.perf_counter()
-        probabilities = method.predict_proba(self.pair.test)
-        predicted = time.perf_counter()
-        labels = dict(method.label_record) or {"initial": method.pseudo_label(self.pair.target)}
-        return replace(
-            blank,
-            test=self.evaluator.score(probabilities),
-            pseudo_labels={when: self.evaluator.score_labels(found.labels) for when, found in labels.items()},
-            seconds={
-                "source": method.source.seconds if method.starts_from_source else 0.0,
-                "adapt": adapted - start,
-                "predict": predicted - adapted,
-            },
-            epochs={phase: len(records) for phase, records in method.history.items()},
-            fingerprint=_fingerprint(probabilities, labels, method.history),
-        )
 
     def _source_for(self, method: Method) -> SourceModel:
         settings = method.settings.source()
         if method.uses_target_labels:
-            train, held_out = self.evaluator.labelled_rows(method, method.seed)
-            return SourceModel(train, held_out, settings, self.execution)
+            return SourceModel(*self.evaluator.labelled_rows(method, method.seed), settings, self.execution)
         if settings not in self.models:
             self.models[settings] = SourceModel(self.pair.source, self.pair.validation, settings, self.execution)
         return self.models[settings]
-
-
-def _fingerprint(probabilities: NDArray, labels: Mapping[str, PseudoLabels], history: Mapping[str, Any]) -> str:
-    whole = hashlib.sha256(np.ascontiguousarray(probabilities).tobytes())
-    whole.update(json.dumps(history).encode())
-    for found in labels.values():
-        for values in found:
-            whole.update(np.ascontiguousarray(values).tobytes())
-    return whole.hexdigest()

@@ -10,6 +10,7 @@ from transpl.errors import wrong
 
 BINS = 15
 _UNIT_SUM = 1e-6
+_LEAST_PROBABILITY = 1e-12
 
 
 def scores(y: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
@@ -55,6 +56,11 @@ def binary_f1(y: ArrayLike, labels: ArrayLike) -> float:
 def balanced_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
     r"""mean_{k \in C} TP_k / n_k, n_k the rows of class k, C the classes present in y."""
     return float(recall_score(y, labels, labels=np.unique(np.asarray(y)), average="macro", zero_division=0))
+
+
+def cross_entropies(probabilities: NDArray[np.float64], y: NDArray[np.integer]) -> NDArray[np.float64]:
+    r"""l_i = -log p_{i, y_i}, (n,); probabilities below 1e-12 count as 1e-12."""
+    return -np.log(np.maximum(probabilities[np.arange(len(y)), y], _LEAST_PROBABILITY))
 
 
 def calibration_error(y: ArrayLike, probabilities: ArrayLike, bins: int = BINS) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.benchmark.metrics import label_scores, scores
+from transpl.benchmark.metrics import cross_entropies, label_scores, scores
 from transpl.datasets import Dataset
 from transpl.errors import wrong
 from transpl.methods import Labelled, Method
@@ -15,6 +15,7 @@ from transpl.methods.proportions import label_proportions
 from transpl.sources import hold_out
 from transpl.windows import Windows, as_windows
 
+SHOTS = 5  # labelled windows per class that a few-shot risk sees
 PRIOR_EPSILON = 1e-6  # a class that the target lacks keeps a little of the prior
 
 
@@ -50,6 +51,17 @@ class Evaluator:
         """Scores of pseudo-labels (n,) of the target's train part, all rows, whatever their confidence."""
         return label_scores(self._train.y, self._checked(labels, self._train), self._train.n_classes)
 
+    def test_risk(self, method: Method) -> float:
+        """Cross entropy of a method on the target's test part; an oracle, for comparison only."""
+        return _risk(method, self._test)
+
+    def few_shot_risk(self, method: Method, seed: int) -> float:
+        """Cross entropy on a few labelled windows per class of the target's train part, the same for equal seeds."""
+        rng = np.random.default_rng(seed)
+        classes = [rng.permutation(np.flatnonzero(self._train.y == k))[:SHOTS] for k in np.unique(self._train.y)]
+        rows = np.sort(np.concatenate(classes))
+        return _risk(method, Labelled(self._train.windows[rows], self._train.y[rows], self._train.n_classes))
+
     def proportions(self) -> NDArray[np.float64]:
         """The class proportions (K,) of the target's train part: weak supervision."""
         return label_proportions(self._train.y, self._train.n_classes, PRIOR_EPSILON)
@@ -71,6 +83,10 @@ class Evaluator:
         if len(found) != len(part.y):
             raise wrong("answers", expected=f"{len(part.y)} rows", got=len(found), advice="Answer for every window.")
         return found
+
+
+def _risk(method: Method, part: Labelled) -> float:
+    return float(cross_entropies(method.predict_proba(part.windows), part.y).mean())
 
 
 def split_pair(dataset: Dataset, source: int, target: int) -> tuple[Pair, Evaluator]:

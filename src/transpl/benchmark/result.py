@@ -19,6 +19,9 @@ class Result:
     "final" where it labelled anew); for a method that learns from none, of those it gives once it has adapted
     seconds : "source" (training the source model, which methods share), "adapt", "predict"
     epochs : how many, by phase
+    risks : what each rule of selection thinks of the adapted classifier, lower is better (see `selection`)
+    details : what else a method has to tell, such as codebook usage and channel weights
+    versions : of Python, this package and those that the numbers depend on
     fingerprint : hash of predictions, pseudo-labels and losses per epoch; equal for runs that agree to the last bit
     error : why there are no scores, or None
     """
@@ -32,6 +35,9 @@ class Result:
     pseudo_labels: dict[str, dict[str, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
+    risks: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     error: str | None = None
 

@@ -17,7 +17,7 @@ from transpl.methods.data import Labelled, PseudoLabels
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.network import Classifier
-from transpl.network.inference import class_probabilities
+from transpl.network.inference import class_probabilities, in_batches
 from transpl.training import Execution, resolve_device
 from transpl.training.devices import threads
 from transpl.training.loop import History
@@ -90,6 +90,19 @@ class Method(ABC):
         classifier = self.source.network if self.classifier is None else self.classifier
         with self.on_device(classifier):
             return class_probabilities(classifier, windows)
+
+    def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
+        """Label windows with the source model alone, before any adaptation."""
+        self.check_target(target)
+        self.checked_prior(prior)
+        return self.pseudo_label(target)
+
+    def features(self, windows: Windows) -> NDArray[np.float64]:
+        """What the last classifier tells classes by, (n, width)."""
+        self.check_target(windows)
+        classifier = self.source.network if self.classifier is None else self.classifier
+        with self.on_device(classifier):
+            return in_batches(classifier, windows, classifier.features)
 
     @property
     def source(self) -> SourceModel:

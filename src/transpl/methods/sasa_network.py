@@ -77,11 +77,15 @@ class ReadClassifier(Classifier):
         super().__init__()
         self.network, self.reader = network, reader
 
-    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """x (B, D, T) -> class logits (B, K); windows are of one length."""
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> what the reader reads, (B, d); windows are of one length."""
         if lengths is not None:
             raise wrong("lengths", expected="None", got="lengths", advice="SASA needs windows of one length.")
-        return self.network.head(self.reader(self.network.encode(x)).z)
+        return self.reader(self.network.encode(x)).z
+
+    def logits(self, z: Tensor) -> Tensor:
+        """z (B, d) -> class logits (B, K)."""
+        return self.network.head(z)
 
 
 def _between_channels(Z: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
 from transpl.network import CodebookUsage, Network, codebook_usage
-from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
+from transpl.network.inference import class_probabilities, coarse_codes, features, fine_codes
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import STOPPING, AdaptationSettings
 from transpl.training.loop import History
@@ -180,13 +180,29 @@ class TransPLMethod(Method):
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
-        state = self.state
-        if state.mode == "markov":
+        if self.state.mode == "markov":
             return self.pseudo_label(windows).probabilities
-        network = state.adapted_network if state.mode == "finetune" else state.source_network
-        assert network is not None
+        network = self._answering_network
         with self.on_device(network):
             return class_probabilities(network, windows)
+
+    def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
+        """Label windows with the source model alone; they are themselves the target sample."""
+        self.check_target(target)
+        codes = self.codes(target)
+        fresh = replace(self.state, target_counts=self.count_codes(codes), prior=self.checked_prior(prior))
+        return self._label(_code_chunks(codes), len(codes), fresh)
+
+    def features(self, windows: Windows) -> NDArray[np.float64]:
+        """z of the network that answers (n, d); of the source's in mode "markov"."""
+        network = self._answering_network
+        with self.on_device(network):
+            return features(network, windows)
+
+    @property
+    def _answering_network(self) -> Network:
+        adapted = self.state.adapted_network
+        return self.state.source_network if adapted is None else adapted
 
     def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
         self.adapt(target, prior)

@@ -69,9 +69,13 @@ class TriNetwork(Classifier):
         self.network = network
         self.first, self.second = _new_like(network.head), _new_like(network.head)
 
-    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """F_t(F(x)): x (B, D, T) -> class logits (B, K)."""
-        return self.network.classify(x, lengths)
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """F(x): x (B, D, T) -> z (B, d)."""
+        return self.network.features(x, lengths)
+
+    def logits(self, z: Tensor) -> Tensor:
+        """F_t(z): z (B, d) -> class logits (B, K)."""
+        return self.network.head(z)
 
     def opinions(self, windows: Windows) -> NDArray[np.float64]:
         """p_1 and p_2 of every window, (2, n, K)."""

@@ -67,6 +67,15 @@ def seen_by_head(network: Network, windows: Windows, batch: int = BATCH) -> Seen
     return Seen(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
 
 
+def reconstruction_error(network: Network, windows: Windows, batch: int = BATCH) -> float:
+    """Mean of (X - D(q))^2 over all values of whole patches."""
+
+    def error(x: Tensor, lengths: Tensor | None) -> Tensor:
+        return network(x, lengths).reconstruction_loss.expand(len(x))
+
+    return float(in_batches(network, windows, error, batch).mean())
+
+
 def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
     """The smallest integer type that holds -1 and 0..n_codes-1."""
     return np.min_scalar_type(-max(1, n_codes))

@@ -115,9 +115,9 @@ class Network(Classifier):
         """z (B, d) -> what the head's last layer sees, (B, d)."""
         return self.head[:-1](z)
 
-    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """x (B, D, T) -> class logits (B, K); needs encoder and head only."""
-        return self.head(self.features(x, lengths))
+    def logits(self, z: Tensor) -> Tensor:
+        """z (B, d) -> class logits (B, K)."""
+        return self.head(z)
 
     def code_modules(self) -> list[nn.Module]:
         """The parts that classification does not need: quantiser and decoder."""

@@ -1,0 +1,55 @@
+"""A run from its spec to its files; called in a worker, alone with a spec and a folder."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from transpl import datasets
+from transpl.benchmark.pair import Evaluator, Pair, split_pair
+from transpl.benchmark.result import Result
+from transpl.benchmark.run import run_method
+from transpl.benchmark.source_store import stored_trainer
+from transpl.benchmark.spec import RunSpec, data_fingerprint
+from transpl.benchmark.store import Store
+from transpl.datasets import Dataset
+from transpl.errors import wrong
+from transpl.methods import Method, SourceModel
+from transpl.methods.registry import entry
+from transpl.training import Execution
+
+
+def execute(spec: RunSpec, folder: Path, device: str = "cpu") -> Result:
+    """Make a run that the folder lacks and keep it there; a run that another process makes is waited for."""
+    store = Store(folder)
+    with store.lock(spec.digest):
+        if store.has(spec):
+            return store.read(spec)
+        execution = Execution(device, n_threads=1, checkpoint_dir=store.checkpoints(spec))
+        method = entry(spec.method).method(spec.method_settings(), execution)
+        pair, evaluator = split_pair(_data(spec.dataset, spec.data), spec.source, spec.target)
+        blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
+        finished = run_method(
+            blank, method, _source_model(spec, method, pair, evaluator, store), pair, evaluator, spec.goal
+        )
+        store.write(spec, finished.result, finished.arrays)
+        return finished.result
+
+
+def _source_model(spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluator, store: Store) -> SourceModel:
+    settings, execution, home = method.settings.source(), method.execution, store.folder / "sources"
+    if method.uses_target_labels:
+        rows = evaluator.labelled_rows(method, method.seed)
+        return SourceModel(
+            *rows, settings, execution, trainer=stored_trainer(home, spec.data, f"{spec.target} held out")
+        )
+    trainer = stored_trainer(home, spec.data, str(spec.source))
+    return SourceModel(pair.source, pair.validation, settings, execution, trainer=trainer)
+
+
+@lru_cache(maxsize=2)
+def _data(name: str, fingerprint: str) -> Dataset:
+    data = datasets.load(name)
+    if data_fingerprint(data) != fingerprint:
+        raise wrong("dataset", expected=f"the {name} of the plan", got="other values", advice="Plan the runs anew.")
+    return data
