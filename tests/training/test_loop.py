@@ -296,3 +296,31 @@ def test_training_on_two_processes_returns_a_trained_network_and_leaves_the_give
     assert len(pair.history) == len(alone.history) == LOOP.max_epochs
     assert pair.history[-1]["loss"] < pair.history[0]["loss"]
     assert pair.history[-1]["validation_loss"] == pytest.approx(alone.history[-1]["validation_loss"], rel=0.2)
+
+
+class HasARunningStatistic(SourceObjective):
+    """Its risk is a buffer that every rank moves by its own rows."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, batch: Rows) -> dict[str, Tensor]:
+        self.seen = batch["x"].mean()
+        return super().forward(batch)
+
+    def risk(self, batch: Rows) -> Tensor:
+        return self.seen
+
+
+def _risks_of_all_ranks(fabric, run: _Run) -> np.ndarray:
+    _, history = _train_on_rank(fabric, run)
+    return fabric.all_gather(torch.tensor([record["validation_loss"] for record in history])).numpy()
+
+
+def test_two_processes_decide_alike_though_their_running_statistics_differ():
+    run = _Run(HasARunningStatistic(new_network()), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
+    run = run._replace(settings=LoopSettings(max_epochs=2, batch_size=8, check_every=1))
+    risks = Execution(device="cpu", devices=2).fabric().launch(partial(_risks_of_all_ranks, run=run))
+    assert risks.shape == (2, 2)
+    assert np.array_equal(risks[0], risks[1])

@@ -201,13 +201,15 @@ class _Loop:
 
     @torch.no_grad()
     def _validate(self) -> float:
-        # Every rank walks the whole validation set with the same weights: all take the same decision.
+        # Every rank walks the whole validation set with the same weights, but running statistics differ: the first
+        # rank's number decides for all, or some would stop while others wait for them.
         objective = self.run.objective
         objective.eval()
         n, total = count(self.validation), 0.0
         for index in ordered_batches(n, 8 * self.run.settings.batch_size):
             risk = objective.risk(take(self.validation, index.to(self.fabric.device)))
             total += float(risk) * len(index)
+        total = self.fabric.broadcast(total)
         if not math.isfinite(total):
             raise _diverged(self.run.phase, self.epoch)
         return total / n
