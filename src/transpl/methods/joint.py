@@ -88,12 +88,9 @@ class AlignmentObjective(Objective, Generic[_View]):
         source, target = both_parts(batch)
         seen, terms = self.source_view(source)
         aligned = self.alignment(seen, self.target_view(target))
-        weighed = {"cross_entropy": terms["cross_entropy"], **aligned}
         code_losses = [loss for name, loss in terms.items() if name != "cross_entropy"]
-        loss = self.weighting(weighed)
-        for term in code_losses:
-            loss = loss + term
-        return {"loss": loss, **terms, **aligned}
+        loss = self.weighting({"cross_entropy": terms["cross_entropy"], **aligned})
+        return {"loss": reduce(torch.add, code_losses, loss), **terms, **aligned}
 
     def risk(self, batch: Rows) -> Tensor:
         return reduce(torch.add, self.source_view(batch)[1].values())
@@ -133,6 +130,7 @@ class JointMethod(Method):
     """One training from scratch on source and target batches side by side. Subclasses write `objective`.
 
     `unlearnt` names terms whose weight is never learnt, such as an adversary's: learning would only mute it.
+    `phase` is what this training is called.
     """
 
     Settings = JointSettings
@@ -140,6 +138,7 @@ class JointMethod(Method):
     starts_from_source = False
     terms: ClassVar[tuple[str, ...]] = ()
     unlearnt: ClassVar[tuple[str, ...]] = ()
+    phase: ClassVar[str] = "joint"
 
     @abstractmethod
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> AlignmentObjective:
@@ -153,7 +152,7 @@ class JointMethod(Method):
         loop = self.settings.adapt_loop()
         total_steps = loop.max_epochs * n_batches(data, loop.batch_size)
         objective = self.objective(self.source.untrained_network(), prior, total_steps)
-        self.train(objective, data, loop, phase="joint")
+        self.train(objective, data, loop, phase=self.phase)
         self.classifier = ready(objective.model)
 
     def train(self, objective: Objective, data: Paired, loop: LoopSettings, phase: str) -> None:
