@@ -25,8 +25,12 @@ NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only"}  # references, which ad
 NO_WEIGHT = {"transpl", "transpl-ws"}  # the weights of its losses are learnt, there is none to set to zero
 OF_HEADS_ALONE = {"overlap"}  # terms that no feature enters: ATT's penalty is on the weights of its heads
 OTHER_NETWORK = {"sasa"}  # classifies features that No Adapt does not have
-# Its MMD knows no scale: while features are still alike it outweighs the cross entropy, and learning starts late.
-LEARNS_LATE = {"mmda": {"max_epochs": 40, "adapt_lr": 5e-3}}
+LEARNS_LATE = {
+    # Its MMD knows no scale: while features are still alike it outweighs the cross entropy, and learning starts late.
+    "mmda": {"max_epochs": 40, "adapt_lr": 5e-3},
+    # As published; after 16 epochs, as the others have, it has not even fitted the source.
+    "raincoat": {"max_epochs": 50},
+}
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
 CPU = Execution(device="cpu")
 K = 3
@@ -312,6 +316,7 @@ def test_settings_of_every_data_set_and_preset(name):
         Settings.for_dataset("ucihar", no_such_field=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ALL if name not in NEVER_TRAINS_ON_THE_TARGET])
 def test_not_much_worse_than_no_adapt_on_a_shifted_pair(name):
     """Over three seeds at most five points below (spec/baselines.md, section 16)."""

@@ -40,7 +40,19 @@ def _methods(*names: str, goal: str = "adapt") -> tuple[Row, ...]:
 
 
 _FULL = _methods(
-    "no-adapt", "deepcoral", "mmda", "codats", "sasa", "raincoat", "softmax", "ncp", "sp", "att", "shot", "t2pl", "transpl"
+    "no-adapt",
+    "deepcoral",
+    "mmda",
+    "codats",
+    "sasa",
+    "raincoat",
+    "softmax",
+    "ncp",
+    "sp",
+    "att",
+    "shot",
+    "t2pl",
+    "transpl",
 )
 _BY_LABELS = ("softmax", "ncp", "sp", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws")
 # ATT labels with heads that only its own training makes.
@@ -83,8 +95,6 @@ TABLES = {
         ),
         PaperTable("ablation", "Channel alignment and weak supervision", _TEST, lambda dataset: _ABLATION),
         PaperTable("patch", "Patch lengths", _TEST, _patch_lengths),
-        PaperTable(
-            "codebook", "Sizes of the codebooks", _LABELS, _codebooks, ("hhar",), extras=("mse", "dead_codes")
-        ),
+        PaperTable("codebook", "Sizes of the codebooks", _LABELS, _codebooks, ("hhar",), extras=("mse", "dead_codes")),
     )
 }

@@ -138,7 +138,11 @@ def _plan(path: Path, values: Any) -> Plan:
 def _row(path: Path, values: Any) -> Row:
     if isinstance(values, str):
         return Row(values, values)
-    if not isinstance(values, dict) or "method" not in values or not set(values) <= {"label", "method", "changes", "goal"}:
+    if (
+        not isinstance(values, dict)
+        or "method" not in values
+        or not set(values) <= {"label", "method", "changes", "goal"}
+    ):
         raise unreadable(path, problem=f"not a row: {values}", advice="Give method, and perhaps label, changes, goal.")
     return Row(**{"label": values["method"], **values})
 
