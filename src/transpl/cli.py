@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transpl.bench_cli import bench, table
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.methods_cli import methods
@@ -33,6 +34,8 @@ app = typer.Typer(
     help="Adapt a time-series classifier to a new user, device or patient without new labels, and see what shifted.",
 )
 app.add_typer(datasets_app, name="datasets")
+app.command(epilog="Example: `transpl bench --dataset ucihar --methods all --seeds 3 --jobs 2`")(bench)
+app.command(epilog="Example: `transpl table transpl-bench --which full --statistics`")(table)
 
 Columns = Annotated[
     str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")

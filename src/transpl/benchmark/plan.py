@@ -52,7 +52,7 @@ class Plan:
             whole_number("seeds", seed, least=0)
 
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
-        """Every run, such that runs with the same source model are not neighbours: workers need not wait."""
+        """Every run, each once."""
         dataset = datasets.load(self.dataset) if data is None else data
         fingerprint = data_fingerprint(dataset)
         found = [
@@ -71,7 +71,7 @@ class Plan:
             for seed in self.seeds
             for source, target in self.pairs_of(dataset)
         ]
-        return list(dict.fromkeys(found))
+        return list({spec.digest: spec for spec in found}.values())
 
     def pairs_of(self, data: Dataset) -> tuple[tuple[int, int], ...]:
         """The pairs to run, all of them pairs of known domains."""

@@ -1,6 +1,7 @@
 """Results in a folder: one JSON per run under the hash of its spec, written at once or not at all.
 
 runs/<digest>.json, .npz     a finished run: spec, versions, scores; probabilities and pseudo-labels
+plans/<digest>.json          the runs that were asked for
 failures/<digest>.json       the last failure of a run that never finished: error, traceback, attempts
 sources/<digest>/            a trained source network (see `source_store`)
 checkpoints/<digest>/        a run in the making
@@ -10,7 +11,7 @@ locks/<digest>               held while a run is made, by whichever process make
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from transpl.benchmark.locks import exclusive
 from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.spec import RunSpec, digest_of
 from transpl.errors import NotReadable, unreadable
 from transpl.files import read_json, read_npz, replacing, write_json
 
@@ -82,6 +83,20 @@ class Store:
         """All finished runs, in the order of their names."""
         for path in sorted((self.folder / "runs").glob("*.json")):
             yield self._read(path)
+
+    def plan(self, specs: Sequence[RunSpec]) -> None:
+        """Remember which runs were asked for, so that a table knows what it lacks."""
+        runs = [spec.as_dict() for spec in specs]
+        write_json(self.folder / "plans" / f"{digest_of(runs)}.json", {"format": FORMAT, "spec": None, "runs": runs})
+
+    def planned(self) -> list[RunSpec]:
+        """All runs that were ever asked for."""
+        found = {}
+        for path in sorted((self.folder / "plans").glob("*.json")):
+            for values in _checked(path, read_json(path), {"runs"})["runs"]:
+                spec = RunSpec.from_dict(values)
+                found[spec.digest] = spec
+        return list(found.values())
 
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
         """Those that are not finished."""

@@ -1,0 +1,44 @@
+"""How long runs will take, judged by how long such runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from transpl.benchmark.result import Result
+from transpl.benchmark.spec import RunSpec
+
+_OWN_STAGES = ("adapt", "label", "predict")
+
+
+class Timings:
+    """Seconds of finished runs, by data set, method and goal, and of source models, by data set."""
+
+    def __init__(self, finished: Iterable[tuple[RunSpec, Result]]) -> None:
+        self._runs: dict[tuple[str, str, str], list[float]] = {}
+        self._sources: dict[str, list[float]] = {}
+        for spec, result in finished:
+            own = sum(result.seconds.get(stage, 0.0) for stage in _OWN_STAGES)
+            self._runs.setdefault((spec.dataset, spec.method, spec.goal), []).append(own)
+            if result.seconds.get("source"):
+                self._sources.setdefault(spec.dataset, []).append(result.seconds["source"])
+
+    def seconds(self, spec: RunSpec) -> float | None:
+        """The median of such runs, without the source model; None if there was none yet."""
+        known = self._runs.get((spec.dataset, spec.method, spec.goal))
+        return median(known) if known else None
+
+    def total(self, specs: Sequence[RunSpec], jobs: int) -> tuple[float, int]:
+        """Seconds for all runs on `jobs` workers with their source models, and how many runs it could not judge."""
+        judged = [self.seconds(spec) for spec in specs]
+        models = {(spec.dataset, spec.source, spec.seed) for spec in specs}
+        sources = sum(median(self._sources[name]) for name, _, _ in models if name in self._sources)
+        known = [seconds for seconds in judged if seconds is not None]
+        return (sum(known) + sources) / jobs, len(judged) - len(known)
+
+
+def in_words(seconds: float) -> str:
+    """As 45 s, 12 min or 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
