@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from transpl.benchmark.plan import Plan
     from transpl.benchmark.spec import RunSpec
+    from transpl.benchmark.tabulate import Reading
 
 _FAILED = 1
 
@@ -78,6 +79,7 @@ def table(
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
     ] = "accuracy",
     preset: Annotated[str, typer.Option(help="Settings of the rows: paper, or a method's own preset.")] = "paper",
+    change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
     grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
     select: Annotated[
         str, typer.Option(help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.")
@@ -89,20 +91,21 @@ def table(
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
     from transpl.benchmark.rendering import render
-    from transpl.benchmark.tabulate import pair_table_from, paper_table_from
+    from transpl.benchmark.tabulate import Reading, pair_table_from, paper_table_from
     from transpl.files import write_text
 
     if not folder.is_dir():
         raise wrong("folder", expected="a folder of results", got=folder, advice="Run `transpl bench` first.")
+    how = Reading(preset, _settings(change), _grid(grid), select)
     if which == "pairs":
         if not dataset or len(dataset) != 1:
             raise wrong("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
-        made = pair_table_from(folder, dataset[0], metric, preset=preset, select=select)
+        made = pair_table_from(folder, dataset[0], metric, how)
     else:
-        made = paper_table_from(folder, which, dataset or (), preset=preset, grid=_grid(grid), select=select)
+        made = paper_table_from(folder, which, dataset or (), how)
     text = render(made, format)
     if statistics:
-        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, preset)
+        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
     if out is None:
         typer.echo(text)
     else:
@@ -140,16 +143,10 @@ def _plans(
 
 
 def _with(rows: Sequence[Any], methods: Sequence[str] | None, changes: dict[str, Any]) -> tuple[Any, ...]:
-    from dataclasses import replace
-
-    from transpl.benchmark.plan import rows_of
+    from transpl.benchmark.plan import with_changes
 
     wanted = None if not methods or "all" in methods else set(methods)
-    return tuple(
-        replace(row, changes={**rows_of([row.method], changes)[0].changes, **row.changes})
-        for row in rows
-        if wanted is None or row.method in wanted
-    )
+    return tuple(row for row in with_changes(rows, changes) if wanted is None or row.method in wanted)
 
 
 def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
@@ -174,17 +171,15 @@ def _list(store: Any, specs: Sequence[RunSpec], missing: Sequence[RunSpec], jobs
         typer.echo(f"failed: {failure.spec}: {failure.error}")
     total, unknown = timings.total(missing, jobs)
     guess = f", about {in_words(total)}" + (f" and {unknown} runs of unknown length" if unknown else "")
-    typer.echo(
-        f"{len(specs)} runs: {len(specs) - len(missing)} finished, {len(missing)} missing, {len(failures)} of them failed"
-        + (guess if missing else "")
-    )
+    counts = f"{len(specs) - len(missing)} finished, {len(missing)} missing, {len(failures)} of them failed"
+    typer.echo(f"{len(specs)} runs: {counts}{guess if missing else ''}")
 
 
-def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, preset: str) -> str:
+def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
     from transpl.benchmark.statistics import statistics_over_pairs
     from transpl.benchmark.tabulate import scores_by_pair
 
-    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, preset=preset))
+    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
     lines.append(

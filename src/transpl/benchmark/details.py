@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from transpl.methods import Method, TransPLMethod
-from transpl.network.inference import reconstruction_error
 
 
 def details_of(method: Method) -> dict[str, Any]:
     """Of TransPL: how its codebooks are used, how well codes reconstruct the source, how far channels are trusted."""
     if not isinstance(method, TransPLMethod):
         return {}
-    state, network = method.state, method.source.network
-    with method.on_device(network):
-        error = reconstruction_error(network, method.source.source.windows)
+    state = method.state
     found: dict[str, Any] = {
-        "reconstruction_error": error,
+        "reconstruction_error": method.reconstruction_error(method.source.source.windows),
         "codebooks": {
             name: {"perplexity": usage.perplexity, "dead": len(usage.dead), "codes": len(usage.counts)}
             for name, usage in state.codebook_usage.items()

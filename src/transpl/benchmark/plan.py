@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,11 @@ def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) ->
         Row(name, name, {setting: value for setting, value in every.items() if setting in _fields(name)})
         for name in wanted
     )
+
+
+def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Rows with further settings changed, where their methods have them; a row's own changes win."""
+    return tuple(replace(row, changes={**rows_of([row.method], changes)[0].changes, **row.changes}) for row in rows)
 
 
 def read_plans(path: Path) -> list[Plan]:

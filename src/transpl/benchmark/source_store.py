@@ -17,7 +17,6 @@ from transpl.errors import unreadable
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.methods import SourceModel
 from transpl.methods.source_model import Trained, train_source
-from transpl.network import Network
 
 
 def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
@@ -65,9 +64,8 @@ def _load(home: Path, model: SourceModel) -> Trained:
     advice = f"Delete {home} to train it anew."
     if not weights.exists() or sha256(weights) != record["sha256"]:
         raise unreadable(weights, problem="missing or changed since it was written", advice=advice)
-    network = Network(model.settings.network(model.n_classes))
     try:
-        network.load_state_dict(load_file(weights))
+        network = model.network_with(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
         raise unreadable(weights, problem=f"not this network ({type(error).__name__})", advice=advice) from None
-    return Trained(network.eval(), record["history"], record["seconds"])
+    return Trained(network, record["history"], record["seconds"])

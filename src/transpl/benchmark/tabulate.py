@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transpl.benchmark.paper_tables import PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row
+from transpl.benchmark.plan import Plan, Row, with_changes
 from transpl.benchmark.published import AVERAGE, Figure, figure
 from transpl.benchmark.result import Result
 from transpl.benchmark.selection import DEFAULT, RULES, best
@@ -23,6 +23,24 @@ from transpl.errors import one_of
 METRICS = {"accuracy": "Acc", "macro_f1": "MF1", "binary_f1": "F1 of class 1", "mse": "MSE", "dead_codes": "Dead %"}
 _TWO_CLASSES = ("ptb",)
 _PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which runs a table is made of: their preset, changed settings and grid, and the rule that chooses in a grid."""
+
+    preset: str = "paper"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    select: str = DEFAULT
+
+    def __post_init__(self) -> None:
+        one_of("select", self.select, tuple(RULES))
+
+    def plan(self, table: PaperTable, dataset: str) -> Plan:
+        """The rows of a table with these settings."""
+        rows = with_changes(table.rows(dataset), self.changes)
+        return Plan(dataset, rows, preset=self.preset, grid=self.grid)
 
 
 @dataclass(frozen=True)
@@ -68,26 +86,18 @@ class Shelf:
         return Choice(self.planned[name], done[name])
 
 
-def paper_table_from(
-    folder: Path,
-    which: str,
-    datasets: Sequence[str] = (),
-    *,
-    preset: str = "paper",
-    grid: Mapping[str, Sequence[Any]] | None = None,
-    select: str = DEFAULT,
-) -> TableData:
+def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how: Reading | None = None) -> TableData:
     """One of the paper's tables from the results in a folder, means and standard deviations over seeds."""
-    one_of("select", select, tuple(RULES))
+    how = how or Reading()
     table, shelf = paper_table(which), Shelf(folder)
     sets = [name for name in (datasets or table.datasets) if datasets or _has(shelf, name)] or list(table.datasets)
-    plans = {name: Plan(name, table.rows(name), preset=preset, grid=grid or {}) for name in sets}
-    filled = {name: [shelf.choices(plan, row, select) for row in plan.rows] for name, plan in plans.items()}
+    plans = {name: how.plan(table, name) for name in sets}
+    filled = {name: [shelf.choices(plan, row, how.select) for row in plan.rows] for name, plan in plans.items()}
     labels = list(dict.fromkeys(row.label for plan in plans.values() for row in plan.rows))
     columns = [(name, metric) for name in sets for metric in _metrics(table, name)]
     return TableData(
         title=table.title,
-        caption=_caption(table, select, grid, filled),
+        caption=_caption(table, how, filled),
         columns=tuple(_column(name, metric) for name, metric in columns),
         rows=tuple(
             TableRow(label, tuple(_cell(table, plans, filled, label, name, metric) for name, metric in columns))
@@ -100,14 +110,13 @@ def paper_table_from(
     )
 
 
-def pair_table_from(
-    folder: Path, dataset: str, metric: str = "accuracy", *, preset: str = "paper", select: str = DEFAULT
-) -> TableData:
+def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: Reading | None = None) -> TableData:
     """The appendix's table of a data set: every method of the full table on every pair."""
+    how = how or Reading()
     one_of("metric", metric, tuple(METRICS)[:3])
     table, shelf = paper_table("full"), Shelf(folder)
-    plan = Plan(dataset, table.rows(dataset), preset=preset)
-    filled = [shelf.choices(plan, row, select) for row in plan.rows]
+    plan = how.plan(table, dataset)
+    filled = [shelf.choices(plan, row, how.select) for row in plan.rows]
     pairs = list(dict.fromkeys(choice.spec.pair for row in filled for choice in row))
     return TableData(
         title=f"{dataset}, every pair: {METRICS[metric]}",
@@ -134,15 +143,16 @@ def pair_table_from(
 
 
 def scores_by_pair(
-    folder: Path, which: str, datasets: Sequence[str], metric: str = "accuracy", *, preset: str = "paper"
+    folder: Path, which: str, datasets: Sequence[str], metric: str = "accuracy", how: Reading | None = None
 ) -> dict[str, dict[Hashable, float | None]]:
     """{row: {(data set, pair): mean over seeds}} for statistics over pairs; finished cells only."""
+    how = how or Reading()
     table, shelf = paper_table(which), Shelf(folder)
     found: dict[str, dict[Hashable, list[float]]] = {}
     for name in datasets or [name for name in table.datasets if _has(shelf, name)]:
-        plan = Plan(name, table.rows(name), preset=preset)
+        plan = how.plan(table, name)
         for row in plan.rows:
-            for choice in shelf.choices(plan, row, DEFAULT):
+            for choice in shelf.choices(plan, row, how.select):
                 if choice.result is not None:
                     cell = found.setdefault(row.label, {}).setdefault((name, choice.spec.pair), [])
                     cell.append(_value(table, choice.result, metric))
@@ -208,16 +218,13 @@ def _column(dataset: str, metric: str) -> Column:
     return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better="lower" if lower else "higher")
 
 
-def _caption(
-    table: PaperTable, select: str, grid: Mapping[str, Any] | None, filled: Mapping[str, Sequence[list[Choice]]]
-) -> str:
+def _caption(table: PaperTable, how: Reading, filled: Mapping[str, Sequence[list[Choice]]]) -> str:
     part = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
     seeds = sorted({c.spec.seed for rows in filled.values() for row in rows for c in row})
-    chosen = f" {', '.join(grid)} chosen per run by {select} ({RULES[select]})." if grid else ""
-    return (
-        f"Percent on {part}: mean over pairs, then mean ± standard deviation over seeds "
-        f"({', '.join(map(str, seeds)) or 'none'}). In brackets the published figure and our difference.{chosen}"
-    )
+    chosen = f" {', '.join(how.grid)} chosen per run by {how.select} ({RULES[how.select]})." if how.grid else ""
+    changed = f" Settings changed: {', '.join(f'{k}={v}' for k, v in how.changes.items())}." if how.changes else ""
+    over = f"mean over pairs, then mean ± standard deviation over seeds ({', '.join(map(str, seeds)) or 'none'})"
+    return f"Percent on {part}: {over}. In brackets the published figure and our difference.{chosen}{changed}"
 
 
 def _notes(shelf: Shelf, plans: Mapping[str, Plan]) -> tuple[str, ...]:

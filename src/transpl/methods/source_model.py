@@ -8,13 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from transpl.errors import wrong
 from transpl.methods.data import Labelled
 from transpl.methods.settings import SourceSettings
 from transpl.network import Network
 from transpl.training import Execution, train_network
 from transpl.training.loop import History
-from transpl.training.source import SourceLoss, new_network
+from transpl.training.source import SourceLoss, new_network, ready
 
 
 class Trained(NamedTuple):
@@ -82,6 +85,13 @@ class SourceModel:
         settings = self.settings
         shape = settings.network(self.n_classes)
         return new_network(shape, self.source.rows(), settings.batch_size, self.execution, settings.random_state)
+
+    def network_with(self, weights: dict[str, Tensor]) -> Network:
+        """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
+        with torch.device("meta"):  # nothing is drawn: every weight is given
+            network = Network(self.settings.network(self.n_classes))
+        network.load_state_dict(weights, assign=True)
+        return ready(network)
 
     @cached_property
     def _trained(self) -> Trained:

@@ -17,7 +17,13 @@ from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
 from transpl.network import CodebookUsage, Network, codebook_usage
-from transpl.network.inference import class_probabilities, coarse_codes, features, fine_codes
+from transpl.network.inference import (
+    class_probabilities,
+    coarse_codes,
+    features,
+    fine_codes,
+    reconstruction_error,
+)
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import STOPPING, AdaptationSettings
 from transpl.training.loop import History
@@ -198,6 +204,12 @@ class TransPLMethod(Method):
         network = self._answering_network
         with self.on_device(network):
             return features(network, windows)
+
+    def reconstruction_error(self, windows: Windows) -> float:
+        """Mean of (X - D(q))^2 by the source network."""
+        network = self.state.source_network
+        with self.on_device(network):
+            return reconstruction_error(network, windows)
 
     @property
     def _answering_network(self) -> Network:
