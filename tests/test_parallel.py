@@ -7,15 +7,17 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 from conftest import refusal
+from tasks_to_run import count_to, do, do_raise
 
 from transpl.parallel import BACKENDS, Outcome, run_all
-from transpl.parallel.work import Answer, answer, one_thread, pack, unpack
+from transpl.parallel.loky import Loky
+from transpl.parallel.work import Answer, WorkerDied, answer, one_thread, pack, unpack
 
 IN_PROCESSES = ("loky", "dask", "ray")
 WITH_CLUSTER = ("dask", "ray")
@@ -31,65 +33,6 @@ if __name__ == "__main__":
         print("ready", flush=True)
         time.sleep({consumer})
 """
-
-
-def count_to(n):
-    rng = np.random.default_rng(n)
-    return {"sum": sum(range(n)), "draw": rng.normal(size=3).tolist()}
-
-
-def do(task):
-    """One function for all kinds of tasks: (kind, argument)."""
-    kind, argument = task
-    return globals()[f"do_{kind}"](argument)
-
-
-def do_count(n):
-    return count_to(n)
-
-
-def do_raise(message):
-    raise ValueError(message)
-
-
-def do_raise_once(marker):
-    if is_first(marker):
-        raise RuntimeError("the first time")
-    return "second time"
-
-
-def do_leave(code):
-    sys.exit(code)
-
-
-def do_lock(_):
-    return threading.Lock()
-
-
-def do_threads(_):
-    import torch
-    from threadpoolctl import threadpool_info
-
-    pools = [pool["num_threads"] for pool in threadpool_info()]
-    return {"torch": torch.get_num_threads(), "most": max(pools, default=1), "variable": os.environ["OMP_NUM_THREADS"]}
-
-
-def do_be_killed_once(marker):
-    if is_first(marker):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "survived"
-
-
-def do_vanish(code):
-    os._exit(code)
-
-
-def is_first(marker):
-    try:
-        Path(marker).touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def harmless_tasks(folder):
@@ -255,6 +198,28 @@ def test_leaving_the_loop_kills_the_workers():
     assert len(workers) == 2
     outcomes.close()
     assert not any(worker.is_running() for worker in workers)
+
+
+def test_a_worker_that_dies_while_it_has_nothing_to_do_costs_nothing():
+    outcomes = run_all(len, ["one", "three"])
+    assert next(outcomes).value == 3
+    (worker,) = workers_of(os.getpid())
+    worker.kill()
+    while worker.status() != psutil.STATUS_ZOMBIE:  # waiting for it would take its exit code away from us
+        time.sleep(0.01)
+    assert next(outcomes) == Outcome("1", 5, None, None, 1)
+    outcomes.close()
+
+
+def test_a_worker_that_dies_before_its_task_arrives_is_noticed():
+    with closing(Loky(pack(len), 1, None)) as engine:
+        handle = engine.start(pack("one"))
+        assert unpack(engine.fetch(handle)).value == 3
+        os.kill(handle.process.pid, signal.SIGKILL)
+        handle.process.join()
+        handle.send(pack("three"))
+        with pytest.raises(WorkerDied, match="SIGKILL"):
+            engine.fetch(engine.wait([handle]))
 
 
 def test_one_thread_is_given_back():

@@ -48,7 +48,7 @@ class Worker:
         try:
             return self.pipe.recv_bytes()
         except (EOFError, OSError):
-            self.end()
+            self.end()  # before its exit code is asked for
             raise WorkerDied(_how_it_ended(self.process.exitcode)) from None
 
     def end(self) -> None:
@@ -68,7 +68,14 @@ class Loky:
 
     def start(self, task: bytes) -> Worker:
         """Give the task to a worker that is idle, or to a new one."""
-        worker = self._idle.pop() if self._idle else self._new_worker()
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.is_alive():
+                break
+            self._forget(worker)
+        else:
+            worker = Worker(self._function)
+            self._workers.append(worker)
         worker.send(task)
         return worker
 
@@ -86,7 +93,7 @@ class Loky:
         try:
             answered = handle.fetch()
         except WorkerDied:
-            self._workers.remove(handle)
+            self._forget(handle)
             raise
         self._idle.append(handle)
         return answered
@@ -97,10 +104,9 @@ class Loky:
         while self._workers:
             self._workers.pop().end()
 
-    def _new_worker(self) -> Worker:
-        worker = Worker(self._function)
-        self._workers.append(worker)
-        return worker
+    def _forget(self, worker: Worker) -> None:
+        self._workers.remove(worker)
+        worker.end()
 
 
 def serve(pipe: Connection, parent: int, function: bytes) -> None:
