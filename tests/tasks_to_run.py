@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,15 @@ def do_be_killed_once(marker):
 
 def do_vanish(code):
     os._exit(code)
+
+
+def do_leave_a_child_behind(pid_file):
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    Path(pid_file).write_text(str(child))
+    os._exit(3)
 
 
 def is_first(marker):

@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
 from joblib.externals.loky.backend import get_context
@@ -45,11 +46,11 @@ class Worker:
 
     def fetch(self) -> bytes:
         """Return the answer to the last task."""
-        try:
-            return self.pipe.recv_bytes()
-        except (EOFError, OSError):
-            self.end()  # before its exit code is asked for
-            raise WorkerDied(_how_it_ended(self.process.exitcode)) from None
+        with suppress(EOFError, OSError):
+            if self.process.is_alive() or self.pipe.poll():
+                return self.pipe.recv_bytes()
+        self.end()  # before its exit code is asked for
+        raise WorkerDied(_how_it_ended(self.process.exitcode))
 
     def end(self) -> None:
         """Kill the process with all it has started."""
