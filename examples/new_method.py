@@ -44,9 +44,13 @@ class Aligned(Classifier):
         self.register_buffer("A", torch.from_numpy(A).float())
         self.register_buffer("b", torch.from_numpy(b).float()[:, None])
 
-    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """x (B, D, T) -> class logits (B, K)."""
-        return self.network.classify(self.A @ x + self.b, lengths)
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> z (B, d)."""
+        return self.network.features(self.A @ x + self.b, lengths)
+
+    def logits(self, z: Tensor) -> Tensor:
+        """z (B, d) -> class logits (B, K)."""
+        return self.network.logits(z)
 
 
 @register(

@@ -127,8 +127,6 @@ class CoDATSObjective(JointObjective):
         self.proportions = proportions
         self.domain_form = domain_form
         self.total_steps = total_steps
-        self.step: Tensor
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
     @property
     def strength(self) -> float:
@@ -139,8 +137,6 @@ class CoDATSObjective(JointObjective):
         terms = {"domain": self._domain_loss(source.z, target.z)}
         if self.proportions is not None:
             terms["proportions"] = self.proportions(target.logits)
-        if self.training:
-            self.step += 1
         return terms
 
     def _domain_loss(self, z_s: Tensor, z_t: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from transpl.errors import not_negative, one_of
+from transpl.errors import not_negative, one_of, whole_number
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
 from transpl.network import Classifier, Network
@@ -33,24 +33,27 @@ class JointSettings(AdaptSettings):
     """weighting : of the terms, "learnable" or "fixed" (then by the fields `<term>_weight`)
     cross_entropy_weight : of the source's cross entropy
     codes : also train the codes (L_code + L_rec of the source), as the shared source model does
+    ramp_epochs : over so many the alignment terms grow to their full weight, so that there are features to align
     """
 
     warmup_steps: int = 0
     weighting: str = "learnable"
     cross_entropy_weight: float = 1.0
     codes: bool = False
+    ramp_epochs: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("weighting", self.weighting, ("learnable", "fixed"))
         one_of("codes", self.codes, (True, False))
+        whole_number("ramp_epochs", self.ramp_epochs, least=0)
         for name in vars(self):
             if name.endswith("_weight"):
                 not_negative(name, getattr(self, name))
 
 
 class AlignmentObjective(Objective, Generic[_View]):
-    r"""L = w_c CE(x_s, y_s) + \sum_i w_i A_i(x_s, x_t) (+ L_code + L_rec of the source).
+    r"""L = w_c CE(x_s, y_s) + r \sum_i w_i A_i(x_s, x_t) (+ L_code + L_rec), r = min(1, step / ramp_steps).
 
     Subclasses name their terms A_i in `terms`, compute them in `alignment`, and say what it is that they align: a
     view of the source, a view of the target. Validation watches the source loss without weights: learnt weights
@@ -60,11 +63,15 @@ class AlignmentObjective(Objective, Generic[_View]):
     weighting : how the terms and "cross_entropy" are weighed
     """
 
+    ramp_steps = 0  # none: r = 1
+
     def __init__(self, model: Classifier, weighting: Weighting, *, codes: bool) -> None:
         super().__init__()
         self.model = model
         self.weighting = weighting
         self.codes = codes
+        self.step: Tensor  # training batches seen so far
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         if not codes:
             freeze(*self.network.code_modules())
 
@@ -88,15 +95,19 @@ class AlignmentObjective(Objective, Generic[_View]):
         source, target = both_parts(batch)
         seen, terms = self.source_view(source)
         aligned = self.alignment(seen, self.target_view(target))
+        r = min(1.0, int(self.step) / self.ramp_steps) if self.ramp_steps else 1.0
+        if self.training:
+            self.step += 1
         code_losses = [loss for name, loss in terms.items() if name != "cross_entropy"]
-        loss = self.weighting({"cross_entropy": terms["cross_entropy"], **aligned})
+        grown = aligned if r == 1 else {name: r * term for name, term in aligned.items()}
+        loss = self.weighting({"cross_entropy": terms["cross_entropy"], **grown})
         return {"loss": reduce(torch.add, code_losses, loss), **terms, **aligned}
 
     def risk(self, batch: Rows) -> Tensor:
         return reduce(torch.add, self.source_view(batch)[1].values())
 
     def identity(self) -> str:
-        return repr((type(self).__name__, self.network.settings, self.weighting, self.codes))
+        return repr((type(self).__name__, self.network.settings, self.weighting, self.codes, self.ramp_steps))
 
     def undecayed(self) -> list[nn.Parameter]:
         return list(self.weighting.parameters())
@@ -152,6 +163,7 @@ class JointMethod(Method):
         loop = self.settings.adapt_loop()
         total_steps = loop.max_epochs * n_batches(data, loop.batch_size)
         objective = self.objective(self.source.untrained_network(), prior, total_steps)
+        objective.ramp_steps = self.settings.ramp_epochs * n_batches(data, loop.batch_size)
         self.train(objective, data, loop, phase=self.phase)
         self.classifier = ready(objective.model)
 
