@@ -69,6 +69,12 @@ def adapted(name: str, target: Labelled = TARGET, execution: Execution = CPU, **
     return method
 
 
+@cache
+def reference(name: str) -> Method:
+    """A method adapted to the usual target, for many tests: look, do not touch."""
+    return adapted(name)
+
+
 def digest(network: torch.nn.Module) -> str:
     whole = hashlib.sha256()
     for tensor in network.state_dict().values():
@@ -116,7 +122,7 @@ def test_fit_source_trains_what_start_from_takes(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_same_seed_same_numbers(name):
-    first, second = adapted(name), adapted(name)
+    first, second = reference(name), adapted(name)
     assert np.array_equal(first.predict_proba(TARGET.windows), second.predict_proba(TARGET.windows))
     assert first.history == second.history
 
@@ -125,14 +131,14 @@ def test_same_seed_same_numbers(name):
 def test_adapting_again_starts_from_the_source_again(name):
     method = adapted(name, labelled(9, 7))
     method.adapt(TARGET.windows, prior_for(method))
-    expected = adapted(name).predict_proba(TARGET.windows)
+    expected = reference(name).predict_proba(TARGET.windows)
     assert np.array_equal(method.predict_proba(TARGET.windows), expected)
 
 
-@pytest.mark.parametrize("epochs_before", [1, 3, 5])
+@pytest.mark.parametrize("epochs_before", [1, 5])
 @pytest.mark.parametrize("name", ALL)
 def test_interrupted_and_resumed_equals_uninterrupted(name, epochs_before, tmp_path, monkeypatch):
-    straight = adapted(name)
+    straight = reference(name)
     run_epoch, left = loop._Loop.run_epoch, [epochs_before]
 
     def cut_off(self):

@@ -25,7 +25,7 @@ class MMDASettings(JointSettings):
         trains nothing, its entropy is that of softmax(z), not of the predictions. The preset does not ask for it
     """
 
-    ramp_epochs: int = 20  # from scratch the other terms would win before there is anything to align
+    ramp_epochs: int = 100  # from scratch the other terms would win before there is anything to align
     mmd_weight: float = 1.0
     coral_weight: float = 1.0
     entropy_weight: float = 1.0
