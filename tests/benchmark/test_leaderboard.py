@@ -1,0 +1,229 @@
+"""From a folder of runs to its leaderboard: nothing is guessed, nothing is mixed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conftest import refusal
+from made_up_bench import bench, result, small_bench, spec
+
+from transpl.benchmark.contenders import Contenders, changes_between
+from transpl.benchmark.leaderboard import leaderboard_from, spread, widest_comparison
+from transpl.benchmark.leaderboard_data import ALL_SETS, FAILED, FINISHED, NOT_RUN
+from transpl.benchmark.store import Store
+from transpl.benchmark.tabulate import paper_table_from
+
+PAIRS = ((0, 1), (1, 0), (0, 2))
+
+
+def standings_of(board, dataset="synthetic"):
+    return {each.contender: each for each in board.standings if each.dataset == dataset}
+
+
+def test_numbers_are_the_stores(tmp_path):
+    store = small_bench(tmp_path)
+    board = leaderboard_from(tmp_path)
+    stored = {of.digest: found for of, found in store.results()}
+    finished = board.in_state(FINISHED)
+    assert {run.digest for run in finished} == set(stored)
+    for run in finished:
+        found = stored[run.digest]
+        assert run.scores["accuracy"] == 100 * found.test["accuracy"]
+        assert run.scores["calibration_error"] == 100 * found.test["calibration_error"]
+        assert run.scores["label_accuracy"] == 100 * found.pseudo_labels["initial"]["accuracy"]
+        assert run.scores["seconds"] == found.seconds["adapt"] + found.seconds["predict"]
+        assert (run.seconds, run.epochs, run.details) == (found.seconds, found.epochs, found.details)
+
+
+def test_means_are_those_of_the_paper_tables(tmp_path):
+    small_bench(tmp_path)
+    table = paper_table_from(tmp_path, "full", ["synthetic"])
+    in_table = {row.label: row.cells for row in table.rows}
+    for label in ("no-adapt", "softmax", "transpl"):
+        ours = standings_of(leaderboard_from(tmp_path))[label].scores
+        for cell, metric in zip(in_table[label], ("accuracy", "macro_f1"), strict=True):
+            assert ours[metric].mean == pytest.approx(cell.mean, abs=1e-12)
+            assert ours[metric].std == pytest.approx(cell.std, abs=1e-12)
+
+
+def test_spread_is_over_seeds_of_means_over_pairs():
+    found = spread([(0, 10.0), (0, 20.0), (1, 30.0), (1, 50.0)])
+    assert (found.mean, found.n) == (27.5, 4)
+    assert found.std == pytest.approx(np.std([15.0, 40.0], ddof=1))
+    assert spread([(0, 10.0), (0, 20.0)]).std is None
+
+
+def test_an_unfinished_folder_says_what_it_lacks(tmp_path):
+    small_bench(tmp_path)
+    board = leaderboard_from(tmp_path)
+    (failed,), (missing,) = board.in_state(FAILED), board.in_state(NOT_RUN)
+    assert (failed.error, failed.attempts) == ("TrainingDiverged: no finite loss.", 2)
+    assert failed.contender == missing.contender == "transpl, patch_length=16"
+    lacking = standings_of(board)["transpl, patch_length=16"]
+    assert (lacking.finished, lacking.planned, lacking.pairs, lacking.of_pairs) == (2, 4, 1, 2)
+    assert not lacking.complete
+    assert not lacking.best
+
+
+def test_a_run_that_no_plan_names_counts_too(tmp_path):
+    run = spec("softmax")
+    Store(tmp_path).write(run, result(run, 0.5), {})
+    assert [each.digest for each in leaderboard_from(tmp_path).runs] == [run.digest]
+
+
+def test_nothing_finished_is_a_leaderboard_without_scores(tmp_path):
+    bench(tmp_path, [], not_run=[spec("softmax"), spec("transpl")])
+    board = leaderboard_from(tmp_path)
+    assert (board.comparisons, board.metrics, board.ranked_by) == ((), (), None)
+    assert len(board.in_state(NOT_RUN)) == 2
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with refusal(tmp_path, "no runs in it"):
+        leaderboard_from(tmp_path)
+
+
+def test_settings_are_told_against_the_papers_of_each_data_set(tmp_path):
+    runs = [
+        spec("transpl", dataset="ucihar"),
+        spec("transpl", dataset="wisdm"),  # has another width, because the paper does
+        spec("transpl", dataset="ucihar", width=128),
+        spec("softmax", dataset="wisdm", patch_length=4),
+    ]
+    found = Contenders(runs)
+    assert found.shared == {}
+    assert [found.of(run).label for run in runs] == [
+        "transpl",
+        "transpl",
+        "transpl, width=128",
+        "softmax, patch_length=4",
+    ]
+
+
+def test_what_all_rows_changed_is_said_once():
+    runs = [spec(method, max_epochs=2, **more) for method in ("softmax", "transpl") for more in ({}, {"width": 16})]
+    found = Contenders(runs)
+    assert found.shared == {"max_epochs": "2"}
+    assert [each.label for each in found.all] == ["softmax", "softmax, width=16", "transpl", "transpl, width=16"]
+
+
+def test_numbers_among_settings_are_ordered_by_size():
+    found = Contenders([spec("transpl", patch_length=length) for length in (16, 4, 8, 32)])
+    assert [each.label.partition("=")[2] for each in found.all] == ["", "4", "16", "32"]
+
+
+def test_labelling_and_adapting_are_two_rows():
+    found = Contenders([spec("transpl"), spec("transpl", goal="label")])
+    assert [each.label for each in found.all] == ["transpl", "transpl (labels only)"]
+
+
+def test_a_method_that_is_not_registered_is_told_apart_by_what_varies():
+    runs = [spec("mine", seed=seed, settings={"width": 8, "depth": depth}) for seed in (0, 1) for depth in (2, 3)]
+    found = Contenders(runs)
+    assert sorted(each.label for each in found.all) == ["mine, depth=2", "mine, depth=3"]
+    assert all("not registered" in each.remarks[0] for each in found.all)
+
+
+def test_a_setting_that_a_run_does_not_know_is_a_difference():
+    assert changes_between({"a": "1"}, {"a": "1", "b": "2"}) == {"b": "absent"}
+    assert changes_between({"a": "1", "c": "3"}, {"a": "1"}) == {"c": "3"}
+    assert changes_between({"a": "1"}, {"a": "1"}) == {}
+
+
+def test_a_changed_data_set_is_another_one(tmp_path):
+    bench(tmp_path, [(spec("softmax", data="a" * 20), 0.5), (spec("softmax", data="b" * 20), 0.9)])
+    board = leaderboard_from(tmp_path)
+    assert board.datasets == ("synthetic (data aaaaaa)", "synthetic (data bbbbbb)")
+    assert [each.scores["accuracy"].mean for each in board.standings] == [50.0, 90.0]
+
+
+def test_best_is_marked_among_complete_rows_without_target_labels(tmp_path):
+    complete = [(spec("softmax", pair), 0.5) for pair in PAIRS] + [(spec("transpl", pair), 0.7) for pair in PAIRS]
+    partial = [(spec("shot", PAIRS[0]), 0.99)]
+    bound = [(spec("target-only", pair), 0.95) for pair in PAIRS]
+    bench(tmp_path, [*complete, *partial, *bound])
+    found = standings_of(leaderboard_from(tmp_path))
+    assert {label: "accuracy" in each.best for label, each in found.items()} == {
+        "target-only": False,
+        "softmax": False,
+        "shot": False,
+        "transpl": True,
+    }
+    assert "calibration_error" in found["transpl"].best
+    assert not any("seconds" in each.best for each in found.values())
+    assert found["target-only"].rank is None
+
+
+def test_equal_as_shown_is_equally_good(tmp_path):
+    bench(tmp_path, [(spec("softmax"), 0.70001), (spec("transpl"), 0.70002)])
+    found = standings_of(leaderboard_from(tmp_path))
+    assert all("accuracy" in each.best for each in found.values())
+
+
+def test_ranks_rest_on_shared_pairs(tmp_path):
+    full = [(spec(name, pair), score) for name, score in (("softmax", 0.5), ("transpl", 0.7)) for pair in PAIRS]
+    bench(tmp_path, [*full, (spec("shot", PAIRS[0]), 0.9)])
+    board = leaderboard_from(tmp_path)
+    (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
+    assert len(by_accuracy.statistics.pairs) == 3
+    assert by_accuracy.unranked == ("shot",)
+    ranks = {label: each.rank for label, each in standings_of(board).items()}
+    assert ranks == {"softmax": 2.0, "transpl": 1.0, "shot": None}
+
+
+def test_several_data_sets_are_also_compared_together(tmp_path):
+    runs = [
+        (spec(name, pair, dataset=dataset), score)
+        for dataset in ("synthetic", "other")
+        for name, score in (("softmax", 0.5), ("transpl", 0.7))
+        for pair in PAIRS
+    ]
+    bench(tmp_path, runs)
+    found = {
+        each.dataset: each.statistics for each in leaderboard_from(tmp_path).comparisons if each.metric == "accuracy"
+    }
+    assert {name: len(each.pairs) for name, each in found.items()} == {ALL_SETS: 6, "synthetic": 3, "other": 3}
+
+
+def test_runs_that_only_label_are_ranked_by_their_labels(tmp_path):
+    bench(tmp_path, [(spec("softmax", goal="label"), 0.5), (spec("transpl", goal="label"), 0.7)])
+    board = leaderboard_from(tmp_path)
+    assert board.ranked_by == "label_accuracy"
+    assert standings_of(board)["transpl (labels only)"].rank == 1.0
+    assert board.runs[0].scores["seconds"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kept"),
+    [
+        ({"a": "123", "b": "123", "c": "123"}, "abc"),
+        ({"a": "123", "b": "123", "c": "1"}, "ab"),  # 2 x 3 > 3 x 1
+        ({"a": "12", "b": "12", "c": "12", "d": "1"}, "abc"),
+        ({"a": "1", "b": "2", "c": "1"}, "ac"),
+        ({"a": "1", "b": "2"}, ""),
+        ({"a": "1"}, ""),
+        ({}, ""),
+    ],
+)
+def test_as_many_rows_on_as_many_pairs_as_possible(pairs, kept):
+    assert "".join(widest_comparison({label: dict.fromkeys(found, 1.0) for label, found in pairs.items()})) == kept
+
+
+def test_versions_of_all_runs_are_told(tmp_path):
+    first, second = spec("softmax"), spec("transpl")
+    store = Store(tmp_path)
+    store.write(first, result(first, 0.5, torch="2.12"), {})
+    store.write(second, result(second, 0.5), {})
+    assert leaderboard_from(tmp_path).versions == {"python": ("3.12",), "torch": ("2.12", "2.13")}
+
+
+def test_a_damaged_run_is_named(tmp_path):
+    store = small_bench(tmp_path)
+    path = next(iter(sorted((store.folder / "runs").glob("*.json"))))
+    record = json.loads(path.read_text())
+    record["result"].pop("test")
+    path.write_text(json.dumps(record))
+    with refusal(path, "not a result"):
+        leaderboard_from(tmp_path)
