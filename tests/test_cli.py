@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from made_up_bench import small_bench
 
 from transpl import __version__, cli
 
@@ -211,6 +212,16 @@ def test_report_of_an_empty_folder(monkeypatch, capsys, tmp_path):
     (tmp_path / "predictions.csv").write_text("confidence\n0.5\n")
     assert transpl(monkeypatch, "report", tmp_path) == 2
     assert "incomplete or of another version" in capsys.readouterr().err
+
+
+def test_report_of_a_benchmark_is_its_leaderboard(monkeypatch, capsys, tmp_path):
+    small_bench(tmp_path)
+    assert transpl(monkeypatch, "report", tmp_path) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
+    assert "<h1>Leaderboard: synthetic</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    (tmp_path / "empty" / "runs").mkdir(parents=True)
+    assert transpl(monkeypatch, "report", tmp_path / "empty") == 2
+    assert "no runs in it. Run `transpl bench" in capsys.readouterr().err
 
 
 def test_label_streams_a_file_of_windows(monkeypatch, capsys, files):

@@ -207,11 +207,17 @@ def label(
 
 
 @app.command(epilog="Example: `transpl report results`")
-def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt or demo.")]) -> None:
-    """Write report.html again from saved results."""
+def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
+    """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
     from transpl.report import write_report
 
-    typer.echo(write_report(folder))
+    if not any((folder / name).is_dir() for name in ("runs", "plans")):
+        typer.echo(write_report(folder))
+        return
+    from transpl.benchmark.leaderboard import leaderboard_from
+    from transpl.report.leaderboard import write_leaderboard
+
+    typer.echo(write_leaderboard(leaderboard_from(folder), folder))
 
 
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from transpl.errors import unreadable
 from transpl.files import read_json, write_text
 from transpl.page_style import PAGE_STYLE
 from transpl.report import figures
+from transpl.report.document import document
 
 _STYLE = (
     PAGE_STYLE
@@ -32,7 +32,7 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     home = Path(folder)
     if not (home / "summary.json").is_file():
         raise unreadable(
-            home, problem="no summary.json in it", advice="Point at a folder written by transpl adapt or demo."
+            home, problem="no summary.json in it", advice="Point at a folder written by transpl adapt, demo or bench."
         )
     summary = read_json(home / "summary.json")
     metrics = read_json(home / "metrics.json") if (home / "metrics.json").is_file() else None
@@ -49,21 +49,14 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
 def render(summary: dict[str, Any], metrics: dict[str, Any] | None, confidence: pd.Series) -> str:
     """Return the page as text."""
     title = f"From {summary['source']['name']} to {summary['target']['name']}"
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>TransPL: {escape(title)}</title>",
-            f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head><body>",
-            f"<h1>{escape(title)}</h1>",
-            f'<p class="lead">{escape(_what_came_in(summary))}</p>',
-            *_score_cards(metrics),
-            *_sections(summary, metrics, confidence),
-            f"<footer><p>transpl {escape(summary['transpl_version'])}, {escape(summary['written'])}</p></footer>",
-            "</body></html>",
-        ]
-    )
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="lead">{escape(_what_came_in(summary))}</p>',
+        *_score_cards(metrics),
+        *_sections(summary, metrics, confidence),
+        f"<footer><p>transpl {escape(summary['transpl_version'])}, {escape(summary['written'])}</p></footer>",
+    ]
+    return document(title, _STYLE, parts)
 
 
 def _sections(summary: dict[str, Any], metrics: dict[str, Any] | None, confidence: pd.Series) -> list[str]:

@@ -1,0 +1,163 @@
+"""The critical-difference diagram: rows on the axis of average ranks, bars beside rows that tests cannot tell apart.
+
+Demsar's diagram turned by a right angle, so that long names wrap and it fits a phone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, cast
+
+from transpl.report.leaderboard.wording import choice, counted, listed
+
+if TYPE_CHECKING:
+    from transpl.benchmark.leaderboard_data import Comparison, Leaderboard, Metric
+    from transpl.benchmark.statistics import Statistics
+
+_MOST_TICKS = 6
+
+
+def rank_section(board: Leaderboard) -> list[str]:
+    """One diagram per data set and metric; scripts show the chosen one."""
+    title = "<section><h2>Which differences are more than chance</h2>"
+    if not board.comparisons:
+        return [title, "<p>Nothing to compare yet: no two rows have a finished run of the same pair.</p></section>"]
+    sets = list(dict.fromkeys(each.dataset for each in board.comparisons))
+    metrics = [metric for metric in board.metrics if metric.name in {each.metric for each in board.comparisons}]
+    controls = (
+        choice("rank-set", "data set", [(name, name) for name in sets])
+        + " "
+        + choice("rank-metric", "ranked by", [(metric.name, metric.label) for metric in metrics])
+    )
+    by_name = {metric.name: metric for metric in metrics}
+    return [
+        title,
+        f'<p class="controls" hidden>{controls}</p>',
+        '<p id="rank-none" hidden>Nothing to compare here: no two rows have a finished run of the same pair.</p>',
+        *(_figure(each, by_name[each.metric]) for each in board.comparisons),
+        "</section>",
+    ]
+
+
+def _figure(comparison: Comparison, metric: Metric) -> str:
+    found = comparison.statistics
+    return (
+        f'<figure class="ranks" data-set="{escape(comparison.dataset)}" data-metric="{escape(comparison.metric)}">'
+        f"<h3>{escape(comparison.dataset)}, by {escape(metric.label)}</h3>"
+        f"<p>{escape(' '.join(sentences(comparison, metric)))}</p>{diagram(found)}</figure>"
+    )
+
+
+def sentences(comparison: Comparison, metric: Metric) -> list[str]:
+    """What the diagram means, in plain words."""
+    found = comparison.statistics
+    words = [
+        f"Rests on {_where(found)}: on each, rows are ranked by "
+        f"{metric.label} (1 is best), and a dot is the average of a row's ranks.",
+        _what_bars_say(found),
+    ]
+    if too_few_pairs(found):
+        words.append(
+            f"So few pairs cannot tell any two of {len(found.methods)} rows apart, however large the differences: do "
+            "not read anything into the order before there are more."
+        )
+    if found.left_out:
+        words.append(
+            f"{counted(len(found.left_out), 'pair')} left out, because not every row has a finished run there."
+        )
+    if comparison.unranked:
+        words.append(f"Not ranked, because they lack too many of these pairs: {listed(comparison.unranked)}.")
+    return words
+
+
+def _where(found: Statistics) -> str:
+    """How many pairs, and of which data sets."""
+    sets = [dataset for dataset, _ in cast("tuple[tuple[str, object], ...]", found.pairs)]
+    counts = {name: sets.count(name) for name in dict.fromkeys(sets)}
+    total = counted(len(sets), "pair")
+    if len(counts) == 1:
+        return f"{total} of {sets[0]}"
+    return f"{total} ({listed(f'{count} of {name}' for name, count in counts.items())})"
+
+
+def too_few_pairs(found: Statistics) -> bool:
+    r"""m 2^{1 - n} >= \alpha: with n pairs and m tests, Holm lets no p fall below \alpha."""
+    return len(found.tests) * 2.0 ** (1 - len(found.pairs)) >= found.alpha
+
+
+def diagram(found: Statistics) -> str:
+    """A table whose last columns hold the bars, each as high as the rows it joins."""
+    lanes = _lanes(found)
+    lines = []
+    for i, (label, rank) in enumerate(zip(found.methods, found.average_ranks, strict=True)):
+        bars = "".join(_bar_cell(lane, i) for lane in lanes)
+        lines.append(
+            f'<tr><th scope="row">{escape(label)}</th><td class="track">{_track(rank, len(found.methods))}</td>'
+            f'<td class="rank">{rank:.2f}</td>{bars}</tr>'
+        )
+    head = '<th scope="col">method</th><th scope="col" class="track">' + _axis(len(found.methods)) + "</th>"
+    head += '<th scope="col">average</th>'
+    head += f'<th scope="col" colspan="{len(lanes)}">bars</th>' if lanes else ""
+    return (
+        f'<table class="rank-diagram"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        f"<figcaption>{escape(_small_print(found))}</figcaption>"
+    )
+
+
+def _what_bars_say(found: Statistics) -> str:
+    different = sum(test.significant for test in found.tests)
+    if not different:
+        return "No two rows can be told apart: every difference may be chance."
+    sure = f"{different} of {counted(len(found.tests), 'difference')} between two rows are more than chance."
+    joined = "Rows along one bar cannot be told apart." if found.groups else "No bar: all neighbours differ."
+    return f"{sure} {joined}"
+
+
+def _small_print(found: Statistics) -> str:
+    return (
+        f"Bars: Wilcoxon signed-rank tests of all pairs of rows, Holm's correction, level {found.alpha:g}. "
+        f"Are all rows alike? Friedman's test: p = {found.friedman.p:.2g}. Nemenyi's critical difference of average "
+        f"ranks, for comparison with other diagrams: {found.critical_difference:.2f}."
+    )
+
+
+def _track(rank: float, n_rows: int) -> str:
+    """The axis with a dot at the rank."""
+    marks = "".join(f'<line x1="{x}" x2="{x}" y1="6" y2="18"/>' for x in (_x(tick, n_rows) for tick in _ticks(n_rows)))
+    line, dot = '<line x1="0%" x2="100%" y1="12" y2="12"/>', f'<circle cx="{_x(rank, n_rows)}" cy="12" r="6"/>'
+    return f'<svg aria-hidden="true">{line}{marks}{dot}</svg>'
+
+
+def _axis(n_rows: int) -> str:
+    ticks = "".join(f'<text x="{_x(tick, n_rows)}" y="16">{tick}</text>' for tick in _ticks(n_rows))
+    return f'<svg role="img" aria-label="axis of ranks, 1 to {n_rows}">{ticks}</svg>'
+
+
+def _ticks(n_rows: int) -> list[int]:
+    return list(range(1, n_rows + 1, -(-n_rows // _MOST_TICKS)))
+
+
+def _x(rank: float, n_rows: int) -> str:
+    return f"{100 * (rank - 1) / (n_rows - 1):.1f}%"
+
+
+def _lanes(found: Statistics) -> list[list[tuple[int, int]]]:
+    """Bars as (first, last) row, in as few columns as keep them from touching."""
+    lanes: list[list[tuple[int, int]]] = []
+    for group in found.groups:
+        first = found.methods.index(group[0])
+        bar = first, first + len(group) - 1
+        free = next((lane for lane in lanes if lane[-1][1] < first), None)
+        if free is None:
+            lanes.append([bar])
+        else:
+            free.append(bar)
+    return lanes
+
+
+def _bar_cell(lane: Sequence[tuple[int, int]], row: int) -> str:
+    bar = next((bar for bar in lane if bar[0] <= row <= bar[1]), None)
+    if bar is None:
+        return "<td></td>"
+    return f'<td class="bar" rowspan="{bar[1] - bar[0] + 1}"></td>' if row == bar[0] else ""

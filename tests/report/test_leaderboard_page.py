@@ -1,0 +1,260 @@
+"""The leaderboard page: what it says, that it says it safely, and that it needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+from made_up_bench import bench, result, small_bench, spec
+from plotly.offline import get_plotlyjs
+
+from transpl.benchmark.leaderboard import leaderboard_from
+from transpl.benchmark.statistics import statistics_over_pairs
+from transpl.benchmark.store import Store
+from transpl.report.leaderboard import render_leaderboard, write_leaderboard
+from transpl.report.leaderboard.rank_diagram import diagram, too_few_pairs
+
+HOSTILE = '</script><img src=x onerror="alert(1)">&amp;'
+PAIRS = tuple((source, 9) for source in range(8))
+
+
+def page_of(folder) -> str:
+    """The page without plotly itself."""
+    page = render_leaderboard(leaderboard_from(folder), "2026-01-01")
+    return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.S)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, in one line."""
+    shown: list[str] = []
+
+    class Reader(HTMLParser):
+        hidden = False
+
+        def handle_starttag(self, tag, attrs):
+            self.hidden = tag in ("script", "style")
+
+        def handle_endtag(self, tag):
+            self.hidden = False
+
+        def handle_data(self, data):
+            if not self.hidden:
+                shown.append(data)
+
+    Reader().feed(page)
+    return " ".join(" ".join(shown).split())
+
+
+def lines_of(page: str) -> dict[str, str]:
+    """Lines of the standings by the text of their first cell."""
+    table = re.search(r'<table id="standings".*?</table>', page, re.S)[0]
+    rows = re.findall(r"<tr data-set.*?</tr>", table, re.S)
+    return {text_of(re.search(r'<th scope="row".*?</th>', row, re.S)[0]): row for row in rows}
+
+
+def heat_of(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="heat-data">(.*?)</script>', page, re.S)[1])
+
+
+def test_page_says_first_what_is_missing(tmp_path):
+    small_bench(tmp_path)
+    text = text_of(page_of(tmp_path))
+    assert "Incomplete: 14 of 16 planned runs finished; 1 failed, 1 not run yet." in text
+    assert text.index("Incomplete") < text.index("Standings")
+    assert "failed: transpl, patch_length=16 on synthetic: 1-0 (seed 0)" in text
+    assert "not run: transpl, patch_length=16 on synthetic: 1-0 (seed 1)" in text
+    assert "3 methods in 4 rows of different settings (no-adapt, softmax and transpl)" in text
+    assert "on synthetic (2 pairs), seeds 0 and 1." in text
+
+
+def test_a_complete_folder_says_so(tmp_path):
+    bench(tmp_path, [(spec("softmax"), 0.5), (spec("transpl"), 0.75)])
+    text = text_of(page_of(tmp_path))
+    assert "All 2 planned runs are finished." in text
+    assert "Incomplete" not in text
+    assert "2 methods (softmax and transpl) on synthetic (1 pair), seed 0." in text
+
+
+def test_standings_have_the_stores_numbers_and_mark_the_best(tmp_path):
+    small_bench(tmp_path)
+    lines = lines_of(page_of(tmp_path))
+    assert set(lines) == {"no-adapt", "softmax", "transpl", "transpl † patch_length=16"}
+    transpl = text_of(lines["transpl"])
+    # Accuracies 70, 72 on one pair and 80, 82 on the other: seeds have the means 75 and 77.
+    assert "76.0 ± 1.4" in transpl
+    assert "71.0 ± 1.4" in transpl
+    assert "66.0 ± 1.4" in transpl
+    assert "4/4 2 pairs, 2 seeds" in transpl
+    assert 'class="best"' in lines["transpl"]
+    assert 'aria-label="best"' in lines["transpl"]
+    assert 'class="best"' not in lines["softmax"]
+    assert 'class="best"' not in lines["transpl † patch_length=16"]
+    assert "2/4 1 of 2 pairs, 2 seeds" in text_of(lines["transpl † patch_length=16"])
+
+
+def test_every_head_sorts_by_mouse_and_keyboard(tmp_path):
+    small_bench(tmp_path)
+    head = re.search(r'<table id="standings".*?<thead>(.*?)</thead>', page_of(tmp_path), re.S)[1]
+    heads = re.findall(r"<th .*?</th>", head)
+    assert len(heads) == 8
+    assert all('aria-sort="' in each and '<button type="button">' in each for each in heads)
+    assert [each for each in heads if 'aria-sort="none"' not in each] == [
+        each for each in heads if ">accuracy %<" in each
+    ]
+
+
+def test_cells_carry_the_numbers_they_are_sorted_by(tmp_path):
+    store = small_bench(tmp_path)
+    accuracies = [100 * found.test["accuracy"] for of, found in store.results() if of.method == "softmax"]
+    carried = re.findall(r'<td data-value="([^"]*)"', lines_of(page_of(tmp_path))["softmax"])
+    assert float(carried[0]) == pytest.approx(sum(accuracies) / len(accuracies))
+
+
+def test_shared_changes_and_several_versions_are_said(tmp_path):
+    store = Store(tmp_path)
+    for method, torch in (("softmax", "2.12"), ("transpl", "2.13")):
+        run = spec(method, max_epochs=2)
+        store.write(run, result(run, 0.5, torch=torch), {})
+    text = text_of(page_of(tmp_path))
+    assert "Settings that differ from the paper's in every row: max_epochs=2 ." in text
+    assert "several versions: torch 2.12 and 2.13." in text
+
+
+def test_heat_map_has_every_cell_with_spread_and_seeds(tmp_path):
+    small_bench(tmp_path)
+    heat = heat_of(page_of(tmp_path))
+    (found,) = heat["sets"]
+    assert found["pairs"] == ["0-1", "1-0"]
+    cells = found["cells"][[each["label"] for each in heat["metrics"]].index("accuracy")]
+    transpl, partial = found["rows"].index("transpl"), found["rows"].index("transpl, patch_length=16")
+    assert cells[transpl][0] == [pytest.approx(71.0), pytest.approx(2**0.5, abs=1e-4), 2]
+    assert cells[transpl][1] == [pytest.approx(81.0), pytest.approx(2**0.5, abs=1e-4), 2]
+    assert cells[partial][1] is None
+
+
+def test_ranks_say_on_how_many_pairs_they_rest(tmp_path):
+    small_bench(tmp_path)
+    text = text_of(page_of(tmp_path))
+    assert "Rests on 2 pairs of synthetic: on each, rows are ranked by accuracy" in text
+    assert "So few pairs cannot tell any two of 3 rows apart" in text
+    assert "Not ranked, because they lack too many of these pairs: transpl, patch_length=16." in text
+
+
+def test_enough_pairs_tell_rows_apart(tmp_path):
+    scores = {"no-adapt": 0.3, "softmax": 0.5, "transpl": 0.7}
+    bench(tmp_path, [(spec(name, pair), score) for name, score in scores.items() for pair in PAIRS])
+    text = text_of(page_of(tmp_path))
+    assert "Rests on 8 pairs of synthetic" in text
+    assert "3 of 3 differences between two rows are more than chance. No bar: all neighbours differ." in text
+    assert "So few pairs" not in text
+
+
+def test_comparison_of_all_data_sets_counts_the_pairs_of_each(tmp_path):
+    scores = {"softmax": 0.5, "transpl": 0.7}
+    runs = [(spec(n, p, dataset=d), s) for n, s in scores.items() for d in ("one", "two") for p in PAIRS[:3]]
+    bench(tmp_path, runs)
+    page = page_of(tmp_path)
+    assert "Rests on 6 pairs (3 of one and 3 of two)" in text_of(page)
+    assert 'id="standings-set"' in page
+
+
+def test_bars_join_the_rows_of_a_group():
+    scores = {name: {pair: value + pair for pair in range(8)} for name, value in (("a", 3), ("b", 3), ("c", 0))}
+    scores["b"] = {pair: value + (1 if pair % 2 else -1) * 1e-3 for pair, value in scores["b"].items()}
+    found = statistics_over_pairs(scores)
+    assert found.groups == (("a", "b"),)
+    drawn = diagram(found)
+    assert drawn.count('class="bar" rowspan="2"') == 1
+    rows = re.findall(r"<tbody>(.*)</tbody>", drawn)[0].split("</tr>")
+    assert [">a<" in rows[0] or ">b<" in rows[0], ">c<" in rows[2], 'class="bar"' in rows[2]] == [True, True, False]
+    assert 'cx="100.0%"' in rows[2]
+
+
+@pytest.mark.parametrize(("n_pairs", "few"), [(5, True), (6, False)])
+def test_too_few_pairs_are_those_that_no_difference_can_overcome(n_pairs, few):
+    found = statistics_over_pairs(
+        {name: dict.fromkeys(range(n_pairs), score) for name, score in (("a", 2.0), ("b", 1.0))}
+    )
+    assert too_few_pairs(found) is few
+    assert found.tests[0].significant is not few
+
+
+def test_runs_show_stages_epochs_and_channels(tmp_path):
+    small_bench(tmp_path)
+    page = page_of(tmp_path)
+    runs = re.findall(r'<details class="run .*?</details>', page, re.S)
+    assert len(runs) == 15
+    (one,) = [text_of(run) for run in runs if "0-1 <b>transpl</b> seed 1" in run]
+    for words in (
+        "accuracy 72.0, macro-F1 67.0, pseudo-label accuracy 62.0",
+        "calibration error 14.00",
+        "pseudo-labels, initial accuracy 62.00, macro-F1 57.00",
+        "epochs source 7, adapt 3",
+        "seconds source 9.00, start 0.50, adapt 2.00, predict 0.25",
+        "channel 0: 0.94, distance 0.050 channel 1: 0.02, distance 0.400",
+    ):
+        assert words in one
+
+
+def test_failures_come_first_with_their_error(tmp_path):
+    small_bench(tmp_path)
+    first = re.search(r'<details class="run .*?</details>', page_of(tmp_path), re.S)[0]
+    assert 'data-state="failed"' in first
+    assert "seed 0 failed: TrainingDiverged: no finite loss." in text_of(first)
+    assert "2 attempts." in text_of(first)
+    assert "Traceback: TrainingDiverged" in text_of(first)
+
+
+def test_texts_from_files_cannot_inject_markup(tmp_path):
+    settings = {"width": HOSTILE}
+    runs = [(spec(HOSTILE, pair, dataset=HOSTILE, settings=settings), 0.5) for pair in PAIRS[:2]]
+    others = [(spec(f"{HOSTILE}2", pair, dataset=HOSTILE, settings={"width": pair}), 0.6) for pair in PAIRS[:2]]
+    bench(tmp_path, [*runs, *others], [(spec("softmax", dataset=HOSTILE), HOSTILE)])
+    page = page_of(tmp_path)
+    assert "<img" not in page
+    assert page.count("</script>") == 2  # the data, and the page's own script
+    assert heat_of(page)["sets"][0]["name"] == HOSTILE
+    assert HOSTILE in text_of(page)
+
+
+def test_page_needs_nothing_but_itself(tmp_path):
+    small_bench(tmp_path)
+    page = page_of(tmp_path)
+    assert "//" not in re.sub(r"^\s*// .*$| // .*$", "", page, flags=re.M)
+    assert not re.search(r"\b(src|href|action|srcset)\s*=|@import|url\(|fetch\(|XMLHttpRequest|import\(", page)
+    assert get_plotlyjs() in render_leaderboard(leaderboard_from(tmp_path))
+
+
+def test_a_folder_without_a_finished_run_has_a_page_too(tmp_path):
+    bench(tmp_path, [], not_run=[spec("softmax"), spec("transpl")])
+    text = text_of(page_of(tmp_path))
+    assert "Incomplete: 0 of 2 planned runs finished; 2 not run yet." in text
+    assert "No run is finished yet." in text
+    assert "Nothing to compare yet" in text
+
+
+def test_a_thousand_runs_stay_below_five_megabytes(tmp_path):
+    finished = [(spec("transpl", (source, 9)), 0.5) for source in range(10)]
+    failed = [(spec("softmax", (source, 9)), "<" * 9000) for source in range(10)]
+    bench(tmp_path, finished, failed)
+    runs = re.findall(r'<details class="run .*?</details>', page_of(tmp_path), re.S)
+    assert len(runs) == 20
+    assert max(len(run.encode()) for run in runs[:10]) < 15_000  # even if all of it has to be escaped
+    assert max(len(run.encode()) for run in runs[10:]) < 3_000
+
+
+def test_page_is_written_into_the_folder(tmp_path):
+    small_bench(tmp_path)
+    path = write_leaderboard(leaderboard_from(tmp_path), tmp_path)
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_page_needs_no_torch():
+    code = "import sys; import transpl.report.leaderboard; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
