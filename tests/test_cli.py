@@ -261,7 +261,7 @@ def test_interruption_says_how_to_go_on(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(jobs, "run", interrupted)
     code = transpl(monkeypatch, "demo", "--dataset", "synthetic", "--out", tmp_path)
     assert code != 0
-    assert "adapt, demo and label go on from what they have saved" in capsys.readouterr().err
+    assert "adapt, bench, demo and label go on from what they have saved" in capsys.readouterr().err
 
 
 def test_interrupted_commands_that_save_nothing_do_not_claim_to_go_on(monkeypatch, capsys, tmp_path):

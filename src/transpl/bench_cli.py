@@ -8,36 +8,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transpl.errors import InputError, wrong
+from transpl.errors import InputError, one_of, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from transpl.benchmark.plan import Plan
     from transpl.benchmark.spec import RunSpec
+    from transpl.benchmark.store import Store
     from transpl.benchmark.tabulate import Reading
 
 _FAILED = 1
 
 Out = Annotated[Path, typer.Option(help="Folder of the results; the same folder again makes only what is missing.")]
 Names = Annotated[list[str] | None, typer.Option(help="Data sets. Default with --table: all of that table.")]
+Plugins = Annotated[
+    list[str] | None, typer.Option("--import", help="A .py file or installed module that registers further methods.")
+]
 
 
 def bench(
     out: Out = Path("transpl-bench"),
     dataset: Names = None,
     methods: Annotated[list[str] | None, typer.Option(help="Names as in `transpl methods`, or all.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2.")] = 1,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
     pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
     table: Annotated[
         str | None, typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch or codebook.")
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
-    preset: Annotated[str, typer.Option(help="Settings: paper, or a method's own preset such as adatime.")] = "paper",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings: paper (default), or a method's own preset such as adatime.")
+    ] = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", help="Another setting, as max_epochs=40, for methods that have it.")
     ] = None,
     grid: Annotated[list[str] | None, typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.")] = None,
+    plugins: Plugins = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
     backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
@@ -50,21 +57,25 @@ def bench(
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
+    from transpl.benchmark.listing import missing_lines, status_lines
+    from transpl.benchmark.plugins import import_plugins
     from transpl.benchmark.store import Store
 
     store = Store(out)
+    import_plugins(plugins or ())
     if status and not (dataset or table or plan):
-        specs = store.planned()
+        specs = _used(store, "out").planned()
     else:
         plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, change, grid)
         specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
-    missing = store.missing(specs)
     if status or dry_run:
-        _list(store, specs, missing, jobs, every=dry_run)
+        for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
+            typer.echo(line)
         return
     store.plan(specs)
-    _say(f"{len(specs)} runs, {len(specs) - len(missing)} of them finished")
-    failed = _run(specs, out, jobs=jobs, backend=backend, retries=retries, device=device, address=address)
+    _say(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
+    how = {"jobs": jobs, "backend": backend, "retries": retries, "device": device, "address": address}
+    failed = _run(specs, out, **how, plugins=plugins or ())
     _say(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
     if failed:
         raise typer.Exit(_FAILED)
@@ -73,7 +84,8 @@ def bench(
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
     which: Annotated[str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook or pairs.")] = "full",
-    dataset: Names = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
     format: Annotated[str, typer.Option(help="markdown, csv or latex.")] = "markdown",
     metric: Annotated[
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
@@ -84,69 +96,84 @@ def table(
     select: Annotated[
         str, typer.Option(help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.")
     ] = "source_risk",
+    data: Annotated[
+        list[str] | None, typer.Option(help="Fingerprint of the data, if a data set was run in several versions.")
+    ] = None,
     statistics: Annotated[
-        bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table.")
+        bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table (markdown).")
     ] = False,
+    plugins: Plugins = None,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = None,
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
-    from transpl.benchmark.rendering import render
-    from transpl.benchmark.tabulate import Reading, pair_table_from, paper_table_from
+    from transpl.benchmark.paper_tables import TABLES
+    from transpl.benchmark.plugins import import_plugins
+    from transpl.benchmark.rendering import FORMATS, render
+    from transpl.benchmark.store import Store
+    from transpl.benchmark.tabulate import METRICS, Reading, pair_table_from, paper_table_from
     from transpl.files import write_text
 
-    if not folder.is_dir():
-        raise wrong("folder", expected="a folder of results", got=folder, advice="Run `transpl bench` first.")
-    how = Reading(preset, _settings(change), _grid(grid), select)
+    one_of("which", which, (*TABLES, "pairs"))
+    one_of("format", format, FORMATS)
+    one_of("metric", metric, tuple(METRICS)[:3])
+    if statistics and format != "markdown":
+        raise wrong("--statistics", expected="--format markdown", got=format, advice="Ask for them separately.")
+    _used(Store(folder), "folder")
+    import_plugins(plugins or ())
+    how = Reading(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
     if which == "pairs":
         if not dataset or len(dataset) != 1:
             raise wrong("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
         made = pair_table_from(folder, dataset[0], metric, how)
     else:
         made = paper_table_from(folder, which, dataset or (), how)
-    text = render(made, format)
+    text = render(made, format).removesuffix("\n")
     if statistics:
-        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
+        text += "\n\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
     if out is None:
         typer.echo(text)
     else:
         write_text(out, text + "\n")
+        _say(f"wrote {out}")
 
 
 def _plans(
     dataset: Sequence[str] | None,
     methods: Sequence[str] | None,
-    seeds: int,
+    seeds: int | None,
     pairs: Sequence[str] | None,
     table: str | None,
     plan: Path | None,
-    preset: str,
+    preset: str | None,
     change: Sequence[str] | None,
     grid: Sequence[str] | None,
 ) -> list[Plan]:
     from transpl.benchmark.paper_tables import paper_table
-    from transpl.benchmark.plan import Plan, parse_pair, read_plans, rows_of
+    from transpl.benchmark.plan import Plan, only_methods, parse_pair, rows_of, with_changes
+    from transpl.benchmark.plan_file import read_plans
 
     if plan is not None:
-        if dataset or methods or table:
-            raise InputError("plan: a plan names its data sets and methods itself. Leave out the other options.")
+        if any((dataset, methods, seeds, pairs, table, preset, change, grid)):
+            raise InputError("plan: a plan says itself what to run. Leave out the other options.")
         return read_plans(plan)
-    chosen = tuple(parse_pair(pair) for pair in pairs or ())
-    changes = _settings(change)
+    changes, values = _changes_and_grid(change, grid)
     if table is None:
         if not dataset:
             raise wrong("dataset", expected="a name", got="none", advice="Pass --dataset ucihar, or --table full.")
         rows = {name: rows_of(methods or ("all",), changes) for name in dataset}
     else:
         of_table = paper_table(table)
-        rows = {name: _with(of_table.rows(name), methods, changes) for name in dataset or of_table.datasets}
-    return [Plan(name, rows[name], chosen, tuple(range(seeds)), preset, _grid(grid)) for name in rows]
+        names = dataset or of_table.datasets
+        rows = {name: with_changes(only_methods(of_table.rows(name), methods or ()), changes) for name in names}
+    chosen = tuple(parse_pair(pair) for pair in pairs or ())
+    return [Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values) for name in rows]
 
 
-def _with(rows: Sequence[Any], methods: Sequence[str] | None, changes: dict[str, Any]) -> tuple[Any, ...]:
-    from transpl.benchmark.plan import with_changes
-
-    wanted = None if not methods or "all" in methods else set(methods)
-    return tuple(row for row in with_changes(rows, changes) if wanted is None or row.method in wanted)
+def _used(store: Store, argument: str) -> Store:
+    if not store.is_used:
+        expected = "a folder that `transpl bench` wrote"
+        raise wrong(argument, expected=expected, got=store.folder, advice="Run `transpl bench` first.")
+    return store
 
 
 def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
@@ -157,22 +184,6 @@ def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
     for done in watched(run_plan(specs, out, **how), specs, out, how["jobs"]):
         failed += done.error is not None
     return failed
-
-
-def _list(store: Any, specs: Sequence[RunSpec], missing: Sequence[RunSpec], jobs: int, *, every: bool) -> None:
-    from transpl.benchmark.estimate import Timings, in_words
-
-    timings = Timings(store.results())
-    for spec in missing if every else ():
-        seconds = timings.seconds(spec)
-        typer.echo(f"{spec}  {'?' if seconds is None else in_words(seconds)}")
-    failures = [failure for spec in missing if (failure := store.failure(spec)) is not None]
-    for failure in failures:
-        typer.echo(f"failed: {failure.spec}: {failure.error}")
-    total, unknown = timings.total(missing, jobs)
-    guess = f", about {in_words(total)}" + (f" and {unknown} runs of unknown length" if unknown else "")
-    counts = f"{len(specs) - len(missing)} finished, {len(missing)} missing, {len(failures)} of them failed"
-    typer.echo(f"{len(specs)} runs: {counts}{guess if missing else ''}")
 
 
 def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
@@ -188,13 +199,16 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
     return "\n".join(lines)
 
 
-def _settings(change: Sequence[str] | None) -> dict[str, Any]:
-    return {name: _value(text) for name, text in (_split(each, "--set") for each in change or ())}
-
-
-def _grid(grid: Sequence[str] | None) -> dict[str, list[Any]]:
-    given = (_split(each, "--grid") for each in grid or ())
-    return {name: [_value(part) for part in text.split(",")] for name, text in given}
+def _changes_and_grid(
+    change: Sequence[str] | None, grid: Sequence[str] | None
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    changes = {name: _value(text) for name, text in (_split(each, "--set") for each in change or ())}
+    tried = (_split(each, "--grid") for each in grid or ())
+    values = {name: [_value(part) for part in text.split(",")] for name, text in tried}
+    both = sorted(set(changes) & set(values))
+    if both:
+        raise wrong("--grid", expected="other settings than --set", got=", ".join(both), advice="Leave one out.")
+    return changes, values
 
 
 def _split(text: str, option: str) -> tuple[str, str]:

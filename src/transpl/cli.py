@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _AFTER_INTERRUPTION = (
-    "Run the same command again: adapt, demo and label go on from what they have saved; other commands start again."
+    "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
+    "other commands start again."
 )
 _DEMO_WATCH_PAIR = (3, 9)  # docs/guide.md says how it compares with the others
 app = typer.Typer(

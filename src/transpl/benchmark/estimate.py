@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from statistics import median
 
 from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.spec import RunSpec, digest_of
 
 _OWN_STAGES = ("adapt", "label", "predict")
 
 
 class Timings:
-    """Seconds of finished runs, by data set, method and goal, and of source models, by data set."""
+    """Seconds of finished runs, and of the source models they started from."""
 
     def __init__(self, finished: Iterable[tuple[RunSpec, Result]]) -> None:
-        self._runs: dict[tuple[str, str, str], list[float]] = {}
+        self._runs: dict[Hashable, list[float]] = {}
         self._sources: dict[str, list[float]] = {}
         for spec, result in finished:
             own = sum(result.seconds.get(stage, 0.0) for stage in _OWN_STAGES)
-            self._runs.setdefault((spec.dataset, spec.method, spec.goal), []).append(own)
+            for kind in _kinds(spec):
+                self._runs.setdefault(kind, []).append(own)
             if result.seconds.get("source"):
                 self._sources.setdefault(spec.dataset, []).append(result.seconds["source"])
 
     def seconds(self, spec: RunSpec) -> float | None:
         """The median of such runs, without the source model; None if there was none yet."""
-        known = self._runs.get((spec.dataset, spec.method, spec.goal))
-        return median(known) if known else None
+        return next((median(self._runs[kind]) for kind in _kinds(spec) if kind in self._runs), None)
 
     def total(self, specs: Sequence[RunSpec], jobs: int) -> tuple[float, int]:
         """Seconds for all runs on `jobs` workers with their source models, and how many runs it could not judge."""
@@ -42,3 +42,9 @@ def in_words(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _kinds(spec: RunSpec) -> tuple[Hashable, ...]:
+    """Runs that are alike: first those with the same settings, then those of the method with any."""
+    method = (spec.dataset, spec.method, spec.goal)
+    return (*method, digest_of(dict(spec.settings))), method

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from transpl import datasets
 from transpl.benchmark.pair import Evaluator, Pair, split_pair
+from transpl.benchmark.plugins import import_plugins, plugin_versions
 from transpl.benchmark.result import Result
-from transpl.benchmark.run import run_method
+from transpl.benchmark.run import Finished, run_method
 from transpl.benchmark.source_store import stored_trainer
 from transpl.benchmark.spec import RunSpec, data_fingerprint
 from transpl.benchmark.store import Store
@@ -19,21 +22,36 @@ from transpl.methods.registry import entry
 from transpl.training import Execution
 
 
-def execute(spec: RunSpec, folder: Path, device: str = "cpu") -> Result:
-    """Make a run that the folder lacks and keep it there; a run that another process makes is waited for."""
+def execute(
+    spec: RunSpec, folder: Path, device: str = "cpu", *, wait: bool = True, plugins: Sequence[str] = ()
+) -> Result | None:
+    """Make a run that the folder lacks and keep it there.
+
+    wait : for another process that makes this run at the moment; with False the answer is then None, at once
+    plugins : files or modules that register methods, see `plugins`
+    """
     store = Store(folder)
-    with store.lock(spec.digest):
-        if store.has(spec):
-            return store.read(spec)
-        execution = Execution(device, n_threads=1, checkpoint_dir=store.checkpoints(spec))
-        method = entry(spec.method).method(spec.method_settings(), execution)
-        pair, evaluator = split_pair(_data(spec.dataset, spec.data), spec.source, spec.target)
-        blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
-        finished = run_method(
-            blank, method, _source_model(spec, method, pair, evaluator, store), pair, evaluator, spec.goal
-        )
-        store.write(spec, finished.result, finished.arrays)
-        return finished.result
+    with store.lock(spec.digest, wait=wait) as mine:
+        if not mine:
+            return None
+        store.remove_half_files(spec)
+        found = store.find(spec)
+        if found is not None:
+            return found
+        import_plugins(plugins)
+        finished = _made(spec, store, device)
+        result = replace(finished.result, versions={**finished.result.versions, **plugin_versions(plugins)})
+        store.write(spec, result, finished.arrays)
+        return result
+
+
+def _made(spec: RunSpec, store: Store, device: str) -> Finished:
+    execution = Execution(device, n_threads=1, checkpoint_dir=store.checkpoints(spec))
+    method = entry(spec.method).method(spec.method_settings(), execution)
+    pair, evaluator = split_pair(_data(spec.dataset, spec.data), spec.source, spec.target)
+    blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
+    model = _source_model(spec, method, pair, evaluator, store)
+    return run_method(blank, method, model, pair, evaluator, spec.goal)
 
 
 def _source_model(spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluator, store: Store) -> SourceModel:

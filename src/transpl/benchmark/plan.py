@@ -1,20 +1,17 @@
-"""From a few words (data sets, methods, seeds) or a YAML file to the list of runs they stand for."""
+"""From a few words (data sets, methods, seeds) to the list of runs they stand for. `plan_file` reads them from YAML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
-
-import yaml
 
 from transpl import datasets
 from transpl.benchmark.compare import settings_of
-from transpl.benchmark.spec import RunSpec, data_fingerprint, without_seed
+from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
 from transpl.datasets import Dataset
-from transpl.errors import unreadable, whole_number, wrong
-from transpl.methods.registry import entry, names
+from transpl.errors import one_of, whole_number, wrong
+from transpl.methods.registry import entries, entry, names
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,13 @@ class Plan:
     def __post_init__(self) -> None:
         for row in self.rows:
             entry(row.method)
+            one_of("goal", row.goal, GOALS)
         for seed in self.seeds:
             whole_number("seeds", seed, least=0)
+        if not self.rows or not self.seeds:
+            lacking = "seeds" if self.rows else "rows"
+            raise wrong(lacking, expected="one or more", got="none", advice="A plan needs methods and seeds.")
+        _check_grid(self.grid)
 
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
         """Every run, each once."""
@@ -75,17 +77,18 @@ class Plan:
 
     def pairs_of(self, data: Dataset) -> tuple[tuple[int, int], ...]:
         """The pairs to run, all of them pairs of known domains."""
-        for pair in self.pairs:
-            for domain in pair:
-                data.domain(domain)
+        unknown = sorted({domain for pair in self.pairs for domain in pair} - set(data.domains))
+        if unknown:
+            expected = f"domains of {self.dataset} ({', '.join(map(str, data.domains))})"
+            raise wrong("pairs", expected=expected, got=", ".join(map(str, unknown)), advice="Choose among these.")
         return self.pairs or data.pairs
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
         """The settings of a row without the seed: one, or as many as the grid has for this method."""
-        return [
-            without_seed(settings_of([row.method], self.dataset, 0, self.preset, {**point, **row.changes})[row.method])
-            for point in _points({name: self.grid[name] for name in self.grid if name in _fields(row.method)})
-        ]
+        points = _points({name: self.grid[name] for name in self.grid if name in _fields(row.method)})
+        changes = [{**point, **row.changes} for point in points]
+        made = [settings_of([row.method], self.dataset, 0, self.preset, each)[row.method] for each in changes]
+        return [without_seed(settings) for settings in made]
 
 
 def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
@@ -104,52 +107,16 @@ def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, 
     return tuple(replace(row, changes={**rows_of([row.method], changes)[0].changes, **row.changes}) for row in rows)
 
 
-def read_plans(path: Path) -> list[Plan]:
-    """Read plans from YAML: a list (or one) of mappings with the fields of `Plan`.
-
-    `methods` may stand for `rows`; a row is a method's name, or a mapping with the fields of `Row`.
-    """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise unreadable(path, problem="no such file", advice="Check the path.") from None
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise unreadable(path, problem=f"not YAML ({error})", advice="See docs/benchmark.md.") from None
-    entries = content if isinstance(content, list) else [content]
-    return [_plan(path, values) for values in entries]
-
-
-def _plan(path: Path, values: Any) -> Plan:
-    known = {"dataset", "rows", "methods", "pairs", "seeds", "preset", "grid", "changes"}
-    if not isinstance(values, dict) or not {"dataset"} <= set(values) <= known or not {"rows", "methods"} & set(values):
-        expected = f"dataset, methods or rows, and perhaps {', '.join(sorted(known - {'dataset', 'methods', 'rows'}))}"
-        raise unreadable(path, problem="not a plan", advice=f"Give {expected}.")
-    rows = rows_of(values.get("methods", ()), values.get("changes"))
-    rows += tuple(_row(path, row) for row in values.get("rows", ()))
-    try:
-        pairs = tuple(parse_pair(pair) for pair in values.get("pairs", ()))
-        return Plan(
-            str(values["dataset"]),
-            rows,
-            pairs,
-            tuple(values.get("seeds", (0,))),
-            str(values.get("preset", "paper")),
-            dict(values.get("grid", {})),
-        )
-    except TypeError as error:
-        raise unreadable(path, problem=f"not a plan ({error})", advice="See docs/benchmark.md.") from None
-
-
-def _row(path: Path, values: Any) -> Row:
-    if isinstance(values, str):
-        return Row(values, values)
-    if (
-        not isinstance(values, dict)
-        or "method" not in values
-        or not set(values) <= {"label", "method", "changes", "goal"}
-    ):
-        raise unreadable(path, problem=f"not a row: {values}", advice="Give method, and perhaps label, changes, goal.")
-    return Row(**{"label": values["method"], **values})
+def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]:
+    """The rows of some methods; all if none is named. A name that no row has is refused."""
+    known, wanted = tuple(rows), set(methods) - {"all"}
+    if not wanted:
+        return known
+    have = {row.method for row in known}
+    if not wanted <= have:
+        got = ", ".join(sorted(wanted - have))
+        raise wrong("methods", expected=f"methods of the table ({', '.join(sorted(have))})", got=got, advice=_NOT_THERE)
+    return tuple(row for row in known if row.method in wanted)
 
 
 def parse_pair(text: object) -> tuple[int, int]:
@@ -160,6 +127,18 @@ def parse_pair(text: object) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
+_NOT_THERE = "Leave out --table to run other methods."
+
+
+def _check_grid(grid: Mapping[str, Sequence[Any]]) -> None:
+    unknown = sorted(set(grid) - {name for found in entries() for name in _fields(found)})
+    if unknown:
+        raise wrong("grid", expected="settings of some method", got=unknown, advice="See `transpl methods NAME`.")
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise wrong("grid", expected=f"a list of values for {name}", got=repr(values), advice="Give at least one.")
+
+
 def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = [{}]
     for name, values in grid.items():
@@ -168,4 +147,4 @@ def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def _fields(method: str) -> set[str]:
-    return set(entry(method).method.Settings.__dataclass_fields__)
+    return {each.name for each in fields(entry(method).method.Settings)}

@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl import __version__
 from transpl.benchmark.details import details_of
 from transpl.benchmark.pair import Evaluator, Pair
 from transpl.benchmark.result import Result
 from transpl.benchmark.selection import all_risks
 from transpl.methods import Method, PseudoLabels, SourceModel
 
-_PACKAGES = ("transpl", "torch", "numpy", "scipy", "scikit-learn", "POT")
+_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "POT")
 
 
 class Finished(NamedTuple):
@@ -48,14 +49,14 @@ def run_method(
         test={} if answers.probabilities is None else evaluator.score(answers.probabilities),
         pseudo_labels={when: evaluator.score_labels(found.labels) for when, found in answers.labels.items()},
         risks=all_risks(method, pair, evaluator) if goal == "adapt" else {},
-        details=details_of(method),
+        details=details_of(method, pair.target),
         seconds={
             "source": method.source.seconds if method.starts_from_source else 0.0,
             "start": started - start,
             **answers.seconds,
         },
         epochs={phase: len(records) for phase, records in method.history.items()},
-        versions={"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+        versions=_versions(),
         fingerprint=_fingerprint(answers, method.history),
     )
     return Finished(result, answers.arrays())
@@ -90,6 +91,14 @@ def _labelled(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     start = time.perf_counter()
     labels = method.one_shot_labels(pair.target, evaluator.prior_for(method))
     return _Answers(None, {"initial": labels}, {"label": time.perf_counter() - start})
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "transpl": __version__,
+        **{name: version(name) for name in _PACKAGES},
+    }
 
 
 def _fingerprint(answers: _Answers, history: Mapping[str, Any]) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from transpl.benchmark.execution import execute
+from transpl.benchmark.plugins import absolute
 from transpl.benchmark.result import Result
 from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.store import Store
-from transpl.parallel import run_all
+from transpl.parallel import Outcome, run_all
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,28 @@ def run_plan(
     retries: int = 1,
     device: str = "cpu",
     address: str | None = None,
+    plugins: Sequence[str] = (),
 ) -> Iterator[Done]:
     """Make the runs that `folder` lacks, in any order; each result is on disk before it is yielded.
 
     A run that fails, or whose worker dies, costs itself only: it is tried again, then leaves a record in `failures`.
+    A run that another process makes at the moment is put off until all others are done.
     """
-    store = Store(folder)
-    tasks = {spec.digest: spec for spec in staggered(store.missing(specs))}
-    work = partial(execute, folder=folder, device=device)
-    for outcome in run_all(work, tasks, jobs=jobs, backend=backend, retries=retries, address=address):
-        spec = tasks[outcome.key]
-        if outcome.error is not None:
-            store.fail(spec, outcome.error, outcome.traceback or "", outcome.attempts)
-        yield Done(spec, outcome.value, outcome.error)
+    store = Store(Path(folder).resolve())  # a worker may have another working folder
+    store.remove_old_checkpoints(specs)
+    work = partial(execute, folder=store.folder, device=device, plugins=tuple(map(absolute, plugins)))
+    left = {spec.digest: spec for spec in staggered(store.missing(specs))}
+    for wait in (False, True):
+        outcomes = run_all(
+            partial(work, wait=wait), dict(left), jobs=jobs, backend=backend, retries=retries, address=address
+        )
+        with closing(outcomes):
+            for outcome in outcomes:
+                if outcome.error is not None or outcome.value is not None:
+                    yield _done(left.pop(outcome.key), outcome, store)
+        for spec in list(left.values()):  # those that another process made in the meantime
+            if (found := store.find(spec)) is not None:
+                yield Done(left.pop(spec.digest), found)
 
 
 def staggered(specs: Sequence[RunSpec]) -> list[RunSpec]:
@@ -56,3 +67,13 @@ def staggered(specs: Sequence[RunSpec]) -> list[RunSpec]:
         seen[model] = seen.get(model, -1) + 1
         turns.append(seen[model])
     return [specs[i] for i in sorted(range(len(specs)), key=lambda i: turns[i])]
+
+
+def _done(spec: RunSpec, outcome: Outcome, store: Store) -> Done:
+    if outcome.error is None:
+        return Done(spec, outcome.value)
+    try:
+        store.fail(spec, outcome.error, outcome.traceback or "", outcome.attempts)
+    except OSError as error:  # a full disk, perhaps; the other runs may still succeed
+        return Done(spec, None, f"{outcome.error} (no record kept: {error})")
+    return Done(spec, None, outcome.error)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -13,10 +15,13 @@ from safetensors.torch import load_file, save_file
 from transpl import __version__
 from transpl.benchmark.locks import exclusive
 from transpl.benchmark.spec import digest_of
-from transpl.errors import unreadable
+from transpl.benchmark.store import remove_half_files
+from transpl.errors import NotReadable, unreadable
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.methods import SourceModel
 from transpl.methods.source_model import Trained, train_source
+
+_RECORD = {"sha256", "history", "seconds"}
 
 
 def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
@@ -36,14 +41,32 @@ def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceMode
                 "version": __version__,
             }
         )
-        home = folder / key
         # Whoever comes second waits for the first, and then finds the network.
         with exclusive(folder / f"{key}.lock"):
-            if not (home / "source.json").exists():
-                _save(home, _train(model, home / "checkpoints"))
-            return _load(home, model)
+            return _found_or_trained(folder / key, model)
 
     return trained
+
+
+def _found_or_trained(home: Path, model: SourceModel) -> Trained:
+    """Call it under the lock of `home`."""
+    remove_half_files(home)
+    found = _found(home, model)
+    if found is None:
+        _save(home, _train(model, home / "checkpoints"))
+        found = _load(home, model)
+    shutil.rmtree(home / "checkpoints", ignore_errors=True)
+    return found
+
+
+def _found(home: Path, model: SourceModel) -> Trained | None:
+    if not (home / "source.json").exists():
+        return None
+    try:
+        return _load(home, model)
+    except NotReadable as problem:
+        warnings.warn(str(problem), stacklevel=2)
+        return None
 
 
 def _train(model: SourceModel, checkpoints: Path) -> Trained:
@@ -56,16 +79,26 @@ def _save(home: Path, trained: Trained) -> None:
         save_file({name: tensor.contiguous() for name, tensor in trained.network.state_dict().items()}, part)
     record = {"sha256": sha256(weights), "history": trained.history, "seconds": trained.seconds}
     write_json(home / "source.json", record)
-    shutil.rmtree(home / "checkpoints", ignore_errors=True)
 
 
 def _load(home: Path, model: SourceModel) -> Trained:
-    record, weights = read_json(home / "source.json"), home / "weights.safetensors"
-    advice = f"Delete {home} to train it anew."
+    """Always from the files, so that the one who trained it goes on with what all others get."""
+    record, weights = _record(home / "source.json"), home / "weights.safetensors"
     if not weights.exists() or sha256(weights) != record["sha256"]:
-        raise unreadable(weights, problem="missing or changed since it was written", advice=advice)
+        raise _damaged(weights, "missing or changed since it was written")
     try:
         network = model.network_with(load_file(weights))
     except (SafetensorError, RuntimeError) as error:
-        raise unreadable(weights, problem=f"not this network ({type(error).__name__})", advice=advice) from None
+        raise _damaged(weights, f"not this network ({type(error).__name__})") from None
     return Trained(network, record["history"], record["seconds"])
+
+
+def _record(path: Path) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict) or set(record) != _RECORD:
+        raise _damaged(path, "not the record of a source model")
+    return record
+
+
+def _damaged(path: Path, problem: str) -> NotReadable:
+    return unreadable(path, problem=problem, advice="It is trained anew.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
 from transpl.datasets import Dataset
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
 from transpl.methods.settings import SourceSettings
 
@@ -23,7 +24,7 @@ class RunSpec:
     """One method on one pair of domains with one seed.
 
     data : fingerprint of the data set's values, so that a changed data set is another run
-    settings : all settings of the method, without the seed
+    settings : all settings of the method, without the seed; kept as JSON has them, so that a stored spec equals it
     goal : "adapt" to the target and predict, or only "label" it with the source model
     """
 
@@ -38,6 +39,10 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         one_of("goal", self.goal, GOALS)
+        whole_number("seed", self.seed, least=0)
+        for name in ("source", "target", "seed"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        object.__setattr__(self, "settings", _as_json_has_it(dict(self.settings)))
 
     @cached_property
     def digest(self) -> str:
@@ -51,7 +56,7 @@ class RunSpec:
     def method_settings(self) -> SourceSettings:
         """The settings as the method takes them."""
         Settings = entry(self.method).method.Settings
-        return Settings(**{**self.settings, "random_state": self.seed})
+        return Settings(**{name: _frozen(value) for name, value in self.settings.items()}, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -67,12 +72,18 @@ class RunSpec:
         return cls(**values)
 
     def __str__(self) -> str:
-        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}"
+        labels_only = " (labels only)" if self.goal == "label" else ""
+        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}{labels_only}"
 
 
 def without_seed(settings: SourceSettings) -> dict[str, Any]:
-    """Settings as plain values, but for the seed."""
-    return {name: value for name, value in asdict(settings).items() if name != "random_state"}
+    """Settings as plain values, but for the seed. A whole number where a fraction may stand is the same number."""
+    fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    return {
+        name: float(value) if name in fractions and type(value) is int else value
+        for name, value in asdict(settings).items()
+        if name != "random_state"
+    }
 
 
 def digest_of(value: Any) -> str:
@@ -88,3 +99,16 @@ def data_fingerprint(dataset: Dataset) -> str:
         digest.update(f"{values.shape}{values.dtype.str}".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()[:_DIGEST_LENGTH]
+
+
+def _as_json_has_it(settings: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(settings, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        advice = "Use plain numbers, texts, lists and None."
+        raise wrong("settings", expected="values that JSON can hold", got=error, advice=advice) from None
+
+
+def _frozen(value: Any) -> Any:
+    """A list as the tuple it was: settings are hashable."""
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value

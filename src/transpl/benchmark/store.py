@@ -6,13 +6,16 @@ failures/<digest>.json       the last failure of a run that never finished: erro
 sources/<digest>/            a trained source network (see `source_store`)
 checkpoints/<digest>/        a run in the making
 locks/<digest>               held while a run is made, by whichever process makes it
+
+A file that cannot be read counts as absent, and a warning names it.
 """
 
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,12 +48,28 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
 
+    @property
+    def is_used(self) -> bool:
+        """True if a benchmark wrote to this folder."""
+        return (self.folder / "plans").is_dir() or (self.folder / "runs").is_dir()
+
     def has(self, spec: RunSpec) -> bool:
         """True if the run is finished."""
-        return self._run(spec.digest).exists()
+        return self.find(spec) is not None
+
+    def find(self, spec: RunSpec) -> Result | None:
+        """The result of a run, or None if it is not finished."""
+        path = self._run(spec.digest)
+        if not path.exists():
+            return None
+        try:
+            return self._read(path)[1]
+        except NotReadable as problem:
+            _warn(problem)
+            return None
 
     def read(self, spec: RunSpec) -> Result:
-        """The result of a finished run."""
+        """The result of a finished run; refused if there is none."""
         return self._read(self._run(spec.digest))[1]
 
     def arrays(self, spec: RunSpec) -> dict[str, NDArray[Any]]:
@@ -63,52 +82,75 @@ class Store:
         with replacing(path.with_suffix(".npz")) as part, part.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
         write_json(path, {"format": FORMAT, "spec": spec.as_dict(), "result": result.as_dict()})
-        self._failure(spec.digest).unlink(missing_ok=True)
+        with suppress(OSError):  # from here on the run is finished, whatever cannot be tidied up
+            self._failure(spec.digest).unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints(spec), ignore_errors=True)
 
     def fail(self, spec: RunSpec, error: str, traceback: str, attempts: int) -> None:
         """Keep the record of a run that came to nothing."""
         record = {"spec": spec.as_dict(), "error": error, "traceback": traceback, "attempts": attempts}
-        write_json(self._failure(spec.digest), {"format": FORMAT, **record})
+        with self.lock("failures"):
+            remove_half_files(self.folder / "failures")
+            write_json(self._failure(spec.digest), {"format": FORMAT, **record})
 
     def failure(self, spec: RunSpec) -> Failure | None:
         """The last failure of an unfinished run, if there was one."""
         path = self._failure(spec.digest)
-        if self.has(spec) or not path.exists():
+        if not path.exists() or self.has(spec):
             return None
-        record = _checked(path, read_json(path), {"error", "traceback", "attempts"})
+        try:
+            record = _record(path, {"error", "traceback", "attempts"})
+        except NotReadable as problem:
+            _warn(problem)
+            return None
         return Failure(spec, record["error"], record["traceback"], record["attempts"])
 
     def results(self) -> Iterator[tuple[RunSpec, Result]]:
         """All finished runs, in the order of their names."""
-        for path in sorted((self.folder / "runs").glob("*.json")):
-            yield self._read(path)
+        for path in _whole_files(self.folder / "runs"):
+            try:
+                yield self._read(path)
+            except NotReadable as problem:
+                _warn(problem)
 
     def plan(self, specs: Sequence[RunSpec]) -> None:
         """Remember which runs were asked for, so that a table knows what it lacks."""
         runs = [spec.as_dict() for spec in specs]
-        write_json(self.folder / "plans" / f"{digest_of(runs)}.json", {"format": FORMAT, "spec": None, "runs": runs})
+        with self.lock("plans"):
+            remove_half_files(self.folder / "plans")
+            write_json(self.folder / "plans" / f"{digest_of(runs)}.json", {"format": FORMAT, "runs": runs})
 
     def planned(self) -> list[RunSpec]:
         """All runs that were ever asked for."""
-        found = {}
-        for path in sorted((self.folder / "plans").glob("*.json")):
-            for values in _checked(path, read_json(path), {"runs"})["runs"]:
-                spec = RunSpec.from_dict(values)
-                found[spec.digest] = spec
+        found: dict[str, RunSpec] = {}
+        for path in _whole_files(self.folder / "plans"):
+            try:
+                found |= {spec.digest: spec for spec in _planned_in(path)}
+            except NotReadable as problem:
+                _warn(problem)
         return list(found.values())
 
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
         """Those that are not finished."""
         return [spec for spec in specs if not self.has(spec)]
 
-    def lock(self, digest: str, *, wait: bool = True) -> AbstractContextManager[bool]:
-        """Be the only one to make a run; see `exclusive`."""
-        return exclusive(self.folder / "locks" / digest, wait=wait)
+    def lock(self, name: str, *, wait: bool = True) -> AbstractContextManager[bool]:
+        """Be the only one to make the run of this digest; see `exclusive`."""
+        return exclusive(self.folder / "locks" / name, wait=wait)
 
     def checkpoints(self, spec: RunSpec) -> Path:
         """Where an unfinished run can be resumed from."""
         return self.folder / "checkpoints" / spec.digest
+
+    def remove_half_files(self, spec: RunSpec) -> None:
+        """Remove what a killed process left of a run beside its checkpoints; call it under the run's lock."""
+        remove_half_files(self.folder / "runs", f".{spec.digest}.")
+
+    def remove_old_checkpoints(self, specs: Iterable[RunSpec]) -> None:
+        """Remove the checkpoints of finished runs whose process was killed before it could."""
+        for spec in specs:
+            if self.checkpoints(spec).exists() and self.has(spec):
+                shutil.rmtree(self.checkpoints(spec), ignore_errors=True)
 
     def _run(self, digest: str) -> Path:
         return self.folder / "runs" / f"{digest}.json"
@@ -118,17 +160,46 @@ class Store:
 
     @staticmethod
     def _read(path: Path) -> tuple[RunSpec, Result]:
-        record = _checked(path, read_json(path), {"result"})
+        record = _record(path, {"spec", "result"})
         try:
             spec, result = RunSpec.from_dict(record["spec"]), Result.from_dict(record["result"])
         except (ValueError, TypeError, KeyError) as error:
-            raise unreadable(path, problem=f"not a result ({error})", advice="Delete it to run it anew.") from None
+            raise _damaged(path, f"not a result ({error})") from None
         if spec.digest != path.stem:
-            raise unreadable(path, problem="changed since it was written", advice="Delete it to run it anew.")
+            raise _damaged(path, "changed since it was written")
         return spec, result
 
 
-def _checked(path: Path, record: Any, keys: set[str]) -> dict[str, Any]:
-    if not isinstance(record, dict) or record.get("format") != FORMAT or not keys | {"spec"} <= set(record):
-        raise NotReadable(f"{path}: not written by this version of transpl. Delete it to run it anew.")
+def remove_half_files(folder: Path, prefix: str = ".") -> None:
+    """Remove files that a killed process never finished; whoever calls this must be the only one to write them."""
+    for path in folder.glob(f"{prefix}*.part*"):
+        with suppress(OSError):
+            path.unlink()
+
+
+def _whole_files(folder: Path) -> list[Path]:
+    """JSON files but for those still being written, whose names begin with a dot."""
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+
+
+def _planned_in(path: Path) -> list[RunSpec]:
+    runs = _record(path, {"runs"})["runs"]
+    try:
+        return [RunSpec.from_dict(values) for values in runs]
+    except (ValueError, TypeError, KeyError) as error:
+        raise unreadable(path, problem=f"not a plan ({error})", advice="Run the same benchmark again.") from None
+
+
+def _record(path: Path, keys: set[str]) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict) or record.get("format") != FORMAT or not keys <= set(record):
+        raise _damaged(path, "not written by this version of transpl")
     return record
+
+
+def _damaged(path: Path, problem: str) -> NotReadable:
+    return unreadable(path, problem=problem, advice="`transpl bench` makes it anew.")
+
+
+def _warn(problem: NotReadable) -> None:
+    warnings.warn(f"{problem} It counts as missing.", stacklevel=3)

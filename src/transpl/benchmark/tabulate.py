@@ -2,109 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from transpl.benchmark.paper_tables import PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row, with_changes
+from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
+from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.published import AVERAGE, Figure, figure
+from transpl.benchmark.reading import Reading
 from transpl.benchmark.result import Result
-from transpl.benchmark.selection import DEFAULT, RULES, best
-from transpl.benchmark.spec import RunSpec, digest_of
-from transpl.benchmark.store import Store
+from transpl.benchmark.shelf import Choice, Shelf
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
-from transpl.errors import one_of
+from transpl.datasets.pairs import PUBLISHED
+from transpl.errors import one_of, wrong
+
+__all__ = ["METRICS", "Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
 
 METRICS = {"accuracy": "Acc", "macro_f1": "MF1", "binary_f1": "F1 of class 1", "mse": "MSE", "dead_codes": "Dead %"}
+_SCORES = ("accuracy", "macro_f1", "binary_f1")
 _TWO_CLASSES = ("ptb",)
 _PERCENT = 100.0
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Which runs a table is made of: their preset, changed settings and grid, and the rule that chooses in a grid."""
+class _Block:
+    """The part of a table that one data set fills."""
 
-    preset: str = "paper"
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    select: str = DEFAULT
+    table: PaperTable
+    plan: Plan
+    choices: list[list[Choice]]  # of each row, one per pair and seed
 
-    def __post_init__(self) -> None:
-        one_of("select", self.select, tuple(RULES))
+    @property
+    def dataset(self) -> str:
+        return self.plan.dataset
 
-    def plan(self, table: PaperTable, dataset: str) -> Plan:
-        """The rows of a table with these settings."""
-        rows = with_changes(table.rows(dataset), self.changes)
-        return Plan(dataset, rows, preset=self.preset, grid=self.grid)
+    def of(self, label: str) -> list[Choice] | None:
+        """The choices of a row; None if this data set has no such row."""
+        return next((c for row, c in self.rows() if row.label == label), None)
 
+    def rows(self) -> Iterator[tuple[Row, list[Choice]]]:
+        return zip(self.plan.rows, self.choices, strict=True)
 
-@dataclass(frozen=True)
-class Choice:
-    """The runs of one row on one pair with one seed: planned ones, and the finished one that a rule chose."""
+    def every(self) -> Iterator[Choice]:
+        return (choice for choices in self.choices for choice in choices)
 
-    spec: RunSpec
-    result: Result | None
-
-
-class Shelf:
-    """What a folder has and what it was meant to have, by row."""
-
-    def __init__(self, folder: Path) -> None:
-        store = Store(folder)
-        self.finished = {spec.digest: (spec, result) for spec, result in store.results()}
-        self.planned = {spec.digest: spec for spec in store.planned()} | {d: s for d, (s, _) in self.finished.items()}
-
-    def choices(self, plan: Plan, row: Row, select: str) -> list[Choice]:
-        """One choice per planned (pair, seed) of a row; with a grid, the candidate that the rule prefers."""
-        wanted = {_identity(row.method, settings) for settings in plan.settings_for(row)}
-        groups: dict[tuple[int, int, int], list[RunSpec]] = {}
-        for spec in self.planned.values():
-            meant = spec.dataset == plan.dataset and _identity(spec.method, spec.settings) in wanted
-            if meant and spec.goal in (row.goal, "adapt"):  # a run that adapts has labels too
-                groups.setdefault((spec.source, spec.target, spec.seed), []).append(spec)
-        return [self._chosen(specs, row.goal, select) for _, specs in sorted(groups.items())]
-
-    def others(self, plan: Plan, rows: Iterable[Row]) -> int:
-        """How many finished runs of these methods have settings that no row has."""
-        rows = list(rows)
-        wanted = {_identity(row.method, settings) for row in rows for settings in plan.settings_for(row)}
-        methods = {row.method for row in rows}
-        found = [spec for spec, _ in self.finished.values() if spec.dataset == plan.dataset and spec.method in methods]
-        return sum(_identity(spec.method, spec.settings) not in wanted for spec in found)
-
-    def _chosen(self, specs: list[RunSpec], goal: str, select: str) -> Choice:
-        exact = [spec for spec in specs if spec.goal == goal] or specs
-        done = {spec.digest: self.finished[spec.digest][1] for spec in exact if spec.digest in self.finished}
-        if len(done) < len({_identity(spec.method, spec.settings) for spec in exact}):
-            return Choice(exact[0], None)  # a choice among some of the candidates would be another rule
-        name = next(iter(done)) if len(done) == 1 else best({d: r.risks for d, r in done.items()}, select)
-        return Choice(self.planned[name], done[name])
+    def pairs(self) -> list[str]:
+        return list(dict.fromkeys(choice.spec.pair for choice in self.every()))
 
 
 def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how: Reading | None = None) -> TableData:
     """One of the paper's tables from the results in a folder, means and standard deviations over seeds."""
     how = how or Reading()
-    table, shelf = paper_table(which), Shelf(folder)
-    sets = [name for name in (datasets or table.datasets) if datasets or _has(shelf, name)] or list(table.datasets)
-    plans = {name: how.plan(table, name) for name in sets}
-    filled = {name: [shelf.choices(plan, row, how.select) for row in plan.rows] for name, plan in plans.items()}
-    labels = list(dict.fromkeys(row.label for plan in plans.values() for row in plan.rows))
-    columns = [(name, metric) for name in sets for metric in _metrics(table, name)]
+    table, shelf = paper_table(which), Shelf(folder, how.data)
+    blocks = [_block(table, shelf, name, how) for name in datasets or _sets(table, shelf)]
+    labels = dict.fromkeys(row.label for block in blocks for row in block.plan.rows)
+    columns = [(block, metric) for block in blocks for metric in _metrics(table, block.dataset, shelf)]
     return TableData(
         title=table.title,
-        caption=_caption(table, how, filled),
-        columns=tuple(_column(name, metric) for name, metric in columns),
+        caption=_caption(table.part, blocks, how),
+        columns=tuple(_column(block.dataset, metric) for block, metric in columns),
         rows=tuple(
-            TableRow(label, tuple(_cell(table, plans, filled, label, name, metric) for name, metric in columns))
-            for label in labels
+            TableRow(label, tuple(_cell(block, label, metric) for block, metric in columns)) for label in labels
         ),
-        missing_runs=tuple(str(c.spec) for rows in filled.values() for row in rows for c in row if c.result is None),
-        notes=_notes(shelf, plans),
+        missing_runs=_missing(blocks),
+        notes=_notes(shelf, blocks),
         label=f"tab:{which}",
         corner={"patch": "Patch length", "codebook": "Coarse/fine"}.get(which, "Method"),
     )
@@ -113,31 +78,20 @@ def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how
 def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: Reading | None = None) -> TableData:
     """The appendix's table of a data set: every method of the full table on every pair."""
     how = how or Reading()
-    one_of("metric", metric, tuple(METRICS)[:3])
-    table, shelf = paper_table("full"), Shelf(folder)
-    plan = how.plan(table, dataset)
-    filled = [shelf.choices(plan, row, how.select) for row in plan.rows]
-    pairs = list(dict.fromkeys(choice.spec.pair for row in filled for choice in row))
+    one_of("metric", metric, _SCORES)
+    shelf = Shelf(folder, how.data)
+    block = _block(paper_table("full"), shelf, dataset, how)
+    columns = (*block.pairs(), AVERAGE)
     return TableData(
         title=f"{dataset}, every pair: {METRICS[metric]}",
-        caption="Percent on the target's test part; mean ± standard deviation over seeds.",
-        columns=tuple(Column(pair) for pair in (*pairs, AVERAGE)),
+        caption=_caption("test", [block], how),
+        columns=tuple(Column(pair) for pair in columns),
         rows=tuple(
-            TableRow(
-                row.label,
-                tuple(
-                    _summary(
-                        [c for c in choices if pair in (c.spec.pair, AVERAGE)],
-                        lambda result: _value(table, result, metric),
-                        _published("pairs", dataset, row.label, metric, pair),
-                    )
-                    for pair in (*pairs, AVERAGE)
-                ),
-            )
-            for row, choices in zip(plan.rows, filled, strict=True)
+            TableRow(row.label, tuple(_pair_cell(row.label, choices, metric, pair) for pair in columns))
+            for row, choices in block.rows()
         ),
-        missing_runs=tuple(str(c.spec) for row in filled for c in row if c.result is None),
-        notes=_notes(shelf, {dataset: plan}),
+        missing_runs=_missing([block]),
+        notes=_notes(shelf, [block]),
         label=f"tab:pairs-{dataset}-{metric.replace('_', '-')}",
     )
 
@@ -145,34 +99,48 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: R
 def scores_by_pair(
     folder: Path, which: str, datasets: Sequence[str], metric: str = "accuracy", how: Reading | None = None
 ) -> dict[str, dict[Hashable, float | None]]:
-    """{row: {(data set, pair): mean over seeds}} for statistics over pairs; finished cells only."""
+    """{row: {(data set, pair): mean over seeds}} for statistics over pairs; None where a seed is missing.
+
+    Rows without any result are left out.
+    """
     how = how or Reading()
-    table, shelf = paper_table(which), Shelf(folder)
-    found: dict[str, dict[Hashable, list[float]]] = {}
-    for name in datasets or [name for name in table.datasets if _has(shelf, name)]:
-        plan = how.plan(table, name)
-        for row in plan.rows:
-            for choice in shelf.choices(plan, row, how.select):
-                if choice.result is not None:
-                    cell = found.setdefault(row.label, {}).setdefault((name, choice.spec.pair), [])
-                    cell.append(_value(table, choice.result, metric))
-    return {row: {key: float(np.mean(values)) for key, values in cells.items()} for row, cells in found.items()}
+    table, shelf = paper_table(which), Shelf(folder, how.data)
+    found: dict[str, dict[Hashable, float | None]] = {}
+    for name in datasets or _sets(table, shelf):
+        block = _block(table, shelf, name, how)
+        for row, choices in block.rows():
+            for pair in block.pairs() if any(choice.result for choice in choices) else ():
+                results = [choice.result for choice in choices if choice.spec.pair == pair]
+                values = [_value(table.part, result, metric) for result in results if result is not None]
+                whole = len(values) == len(results)
+                found.setdefault(row.label, {})[name, pair] = float(np.mean(values)) if whole else None
+    return found
 
 
-def _cell(
-    table: PaperTable,
-    plans: Mapping[str, Plan],
-    filled: Mapping[str, Sequence[list[Choice]]],
-    label: str,
-    dataset: str,
-    metric: str,
-) -> Cell | None:
-    labels = [row.label for row in plans[dataset].rows]
-    if label not in labels:
+def _sets(table: PaperTable, shelf: Shelf) -> list[str]:
+    """The table's data sets that the folder has, and the user's own; those of the print if there are none."""
+    there = shelf.datasets()
+    ours = [name for name in table.datasets if name in there] + [name for name in there if name not in SETS]
+    return ours or list(table.datasets)
+
+
+def _block(table: PaperTable, shelf: Shelf, dataset: str, how: Reading) -> _Block:
+    plan = how.plan(table, dataset)
+    return _Block(table, plan, shelf.rows(plan, how.select))
+
+
+def _cell(block: _Block, label: str, metric: str) -> Cell | None:
+    choices = block.of(label)
+    if choices is None:
         return None
-    choices = filled[dataset][labels.index(label)]
-    published = _published(table.name, dataset, label, metric)
-    return _summary(choices, lambda result: _value(table, result, metric), published)
+    published = _published(block.table.name, block.dataset, label, metric)
+    return _summary(choices, lambda result: _value(block.table.part, result, metric), published)
+
+
+def _pair_cell(label: str, choices: Sequence[Choice], metric: str, pair: str) -> Cell:
+    there = [choice for choice in choices if pair in (choice.spec.pair, AVERAGE)]
+    published = _published("pairs", choices[0].spec.dataset, label, metric, pair) if choices else None
+    return _summary(there, lambda result: _value("test", result, metric), published)
 
 
 def _published(table: str, dataset: str, label: str, metric: str, pair: str = AVERAGE) -> Figure | None:
@@ -198,19 +166,22 @@ def _summary(choices: Sequence[Choice], value: Callable[[Result], float], publis
     )
 
 
-def _value(table: PaperTable, result: Result, metric: str) -> float:
+def _value(part: str, result: Result, metric: str) -> float:
     if metric == "mse":
         return float(result.details["reconstruction_error"])
     if metric == "dead_codes":
         books = result.details["codebooks"].values()
         return _PERCENT * sum(book["dead"] for book in books) / sum(book["codes"] for book in books)
-    scores = result.test if table.part == "test" else result.pseudo_labels["initial"]
+    scores = result.test if part == "test" else result.pseudo_labels.get("initial", {})
+    if metric not in scores:
+        expected, got = f"a score of {result.dataset} ({', '.join(scores)})", repr(metric)
+        raise wrong("metric", expected=expected, got=got, advice="Choose one of these.")
     return _PERCENT * scores[metric]
 
 
-def _metrics(table: PaperTable, dataset: str) -> tuple[str, ...]:
-    two = ("binary_f1",) if dataset in _TWO_CLASSES else ()
-    return ("accuracy", "macro_f1", *two, *table.extras)
+def _metrics(table: PaperTable, dataset: str, shelf: Shelf) -> tuple[str, ...]:
+    two_classes = dataset in _TWO_CLASSES or any("binary_f1" in r.test for _, r in shelf.results_of(dataset))
+    return ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
 
 
 def _column(dataset: str, metric: str) -> Column:
@@ -218,27 +189,71 @@ def _column(dataset: str, metric: str) -> Column:
     return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better="lower" if lower else "higher")
 
 
-def _caption(table: PaperTable, how: Reading, filled: Mapping[str, Sequence[list[Choice]]]) -> str:
-    part = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
-    seeds = sorted({c.spec.seed for rows in filled.values() for row in rows for c in row})
-    chosen = f" {', '.join(how.grid)} chosen per run by {how.select} ({RULES[how.select]})." if how.grid else ""
-    changed = f" Settings changed: {', '.join(f'{k}={v}' for k, v in how.changes.items())}." if how.changes else ""
-    over = f"mean over pairs, then mean ± standard deviation over seeds ({', '.join(map(str, seeds)) or 'none'})"
-    return f"Percent on {part}: {over}. In brackets the published figure and our difference.{chosen}{changed}"
+def _caption(part: str, blocks: Iterable[_Block], how: Reading) -> str:
+    blocks = list(blocks)
+    of_what = "the target's test part" if part == "test" else "pseudo-labels of the target's train part"
+    seeds = sorted({choice.spec.seed for block in blocks for choice in block.every()})
+    said = [
+        f"Percent on {of_what}: mean over pairs, then mean ± standard deviation over seeds "
+        f"({', '.join(map(str, seeds)) or 'none'}).",
+        f"Pairs: {'; '.join(_pairs_in_words(block) for block in blocks)}.",
+        "In brackets the published figure and our difference.",
+        how.in_words(),
+    ]
+    return " ".join(part for part in said if part)
 
 
-def _notes(shelf: Shelf, plans: Mapping[str, Plan]) -> tuple[str, ...]:
-    others = {name: shelf.others(plan, plan.rows) for name, plan in plans.items()}
-    return tuple(
-        f"{name}: {n} finished runs of these methods have other settings and are not in this table."
-        for name, n in others.items()
-        if n
-    )
+def _pairs_in_words(block: _Block) -> str:
+    """As "ucihar all 10" or "ucihar 2-11, 6-23 (2 of 10)": a mean over other pairs than the print's is another one."""
+    pairs = block.pairs()
+    known = [f"{source}-{target}" for source, target in PUBLISHED.get(block.dataset, ())]
+    if known and set(known) <= set(pairs):
+        return f"{block.dataset} all {len(known)}"
+    of_all = f" ({len(pairs)} of {len(known)})" if known else ""
+    return f"{block.dataset} {', '.join(pairs) or 'none'}{of_all}"
 
 
-def _has(shelf: Shelf, dataset: str) -> bool:
-    return any(spec.dataset == dataset for spec in shelf.planned.values())
+def _missing(blocks: Iterable[_Block]) -> tuple[str, ...]:
+    """Names of the runs that are not there; a row that has none at all is one name."""
+    named = []
+    for block in blocks:
+        for row, choices in block.rows():
+            lacking = [choice.spec for choice in choices if choice.result is None]
+            if lacking and len(lacking) == len(choices):
+                named.append(f"{block.dataset} {row.label} (all {len(choices)})")
+            else:
+                named += [f"{spec.dataset} {spec.pair} {row.label} seed {spec.seed}" for spec in lacking]
+    return tuple(named)
 
 
-def _identity(method: str, settings: Mapping[str, Any]) -> str:
-    return digest_of([method, dict(settings)])
+def _notes(shelf: Shelf, blocks: Iterable[_Block]) -> tuple[str, ...]:
+    blocks = list(blocks)
+    return (*_settings_notes(shelf, blocks), *_method_notes(shelf, blocks), *_version_notes(blocks))
+
+
+def _settings_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
+    for block in blocks:
+        n = shelf.others(block.plan, block.plan.rows)
+        if n:
+            what = "finished runs of these methods have other settings and are not in this table"
+            yield f"{block.dataset}: {n} {what}."
+
+
+def _method_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
+    for block in blocks:
+        shown = {row.method for row in block.plan.rows}
+        there = Counter(spec.method for spec, _ in shelf.results_of(block.dataset))
+        others = [f"{method} ({n})" for method, n in sorted(there.items()) if method not in shown]
+        if others:
+            yield f"{block.dataset}: there are also runs of {', '.join(others)}."
+
+
+def _version_notes(blocks: Iterable[_Block]) -> Iterator[str]:
+    """Which packages had several versions among the runs of the table."""
+    found: dict[str, set[str]] = {}
+    for choice in (choice for block in blocks for choice in block.every()):
+        for name, version in (choice.result.versions if choice.result else {}).items():
+            found.setdefault(name, set()).add(version)
+    several = [f"{name} {', '.join(sorted(found[name]))}" for name in sorted(found) if len(found[name]) > 1]
+    if several:
+        yield f"Runs were made with several versions: {'; '.join(several)}."
