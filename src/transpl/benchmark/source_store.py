@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import warnings
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 
 from transpl import __version__
 from transpl.benchmark.locks import exclusive
@@ -84,10 +85,11 @@ def _save(home: Path, trained: Trained) -> None:
 def _load(home: Path, model: SourceModel) -> Trained:
     """Always from the files, so that the one who trained it goes on with what all others get."""
     record, weights = _record(home / "source.json"), home / "weights.safetensors"
-    if not weights.exists() or sha256(weights) != record["sha256"]:
+    content = weights.read_bytes() if weights.exists() else b""  # not as a map of the file, which somebody may harm
+    if hashlib.sha256(content).hexdigest() != record["sha256"]:
         raise _damaged(weights, "missing or changed since it was written")
     try:
-        network = model.network_with(load_file(weights))
+        network = model.network_with(load(content))
     except (SafetensorError, RuntimeError) as error:
         raise _damaged(weights, f"not this network ({type(error).__name__})") from None
     return Trained(network, record["history"], record["seconds"])

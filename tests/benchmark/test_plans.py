@@ -1,0 +1,225 @@
+"""From words and files to runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from conftest import refusal
+from tiny_bench import CHANGES, plan
+
+from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
+from transpl.benchmark.plan import Plan, Row, only_methods, parse_pair, rows_of, with_changes
+from transpl.benchmark.plan_file import read_plans
+from transpl.benchmark.published import rows_of as published_rows
+from transpl.benchmark.spec import without_seed
+from transpl.datasets import make_shifted
+from transpl.errors import NotReadable
+from transpl.methods.registry import entry, names
+
+DATA = make_shifted(n_train=6, n_test=6, length=32)
+
+
+def test_runs_are_rows_times_pairs_times_seeds():
+    specs = plan("no-adapt", "softmax", pairs=[(0, 1), (2, 0)], seeds=(0, 3)).runs(DATA)
+    found = [(spec.method, spec.pair, spec.seed) for spec in specs]
+    assert len(found) == len(set(found)) == 8
+    assert ("softmax", "2-0", 3) in found
+    assert {spec.data for spec in specs} == {specs[0].data}
+
+
+def test_without_pairs_all_pairs_of_the_data_set():
+    specs = Plan("synthetic", rows_of(["no-adapt"])).runs(DATA)
+    assert [(spec.source, spec.target) for spec in specs] == list(DATA.pairs)
+
+
+def test_a_run_that_two_rows_ask_for_is_one_run():
+    rows = (Row("a", "transpl"), Row("b", "transpl", {"patch_length": 8}), Row("c", "transpl", {"patch_length": 4}))
+    assert len(Plan("synthetic", rows, ((0, 1),)).runs(DATA)) == 2
+
+
+def test_settings_are_those_of_the_method_for_the_data_set():
+    (wisdm,) = Plan("wisdm", rows_of(["transpl"])).settings_for(Row("transpl", "transpl"))
+    assert wisdm == without_seed(entry("transpl").settings("wisdm"))
+    assert (wisdm["width"], wisdm["sigma"]) == (128, 0.1)
+    (adatime,) = Plan("wisdm", rows_of(["deepcoral"]), preset="adatime").settings_for(Row("d", "deepcoral"))
+    assert adatime == without_seed(entry("deepcoral").settings("wisdm", "adatime"))
+
+
+def test_changes_go_to_the_methods_that_have_them():
+    no_adapt, coral = rows_of(["no-adapt", "deepcoral"], {"coral_weight": 2, "width": 32})
+    assert no_adapt.changes == {"width": 32}
+    assert coral.changes == {"coral_weight": 2, "width": 32}
+    with refusal("changes", "'cral_weight'"):
+        rows_of(["no-adapt"], {"cral_weight": 2})
+    with refusal("changes", "random_state"):
+        rows_of(["no-adapt"], {"random_state": 2})
+
+
+def test_a_rows_own_changes_win():
+    (row,) = with_changes([Row("4", "transpl", {"patch_length": 4})], {"patch_length": 8, "width": 32})
+    assert row.changes == {"patch_length": 4, "width": 32}
+
+
+def test_all_methods():
+    assert [row.method for row in rows_of(["all", "softmax"])] == list(names())
+    with refusal("method", "'nobody'"):
+        rows_of(["nobody"])
+
+
+def test_a_grid_is_every_combination_for_the_methods_that_have_the_setting():
+    grid = {"adapt_lr": [1e-3, 5e-4], "width": [16, 32]}
+    tried = replace(plan("no-adapt", "softmax"), grid=grid, rows=rows_of(["no-adapt", "softmax"]))
+    specs = tried.runs(DATA)
+    assert [spec.method for spec in specs].count("no-adapt") == 2
+    points = [(spec.settings["adapt_lr"], spec.settings["width"]) for spec in specs if spec.method == "softmax"]
+    assert points == [(1e-3, 16), (1e-3, 32), (5e-4, 16), (5e-4, 32)]
+
+
+@pytest.mark.parametrize(
+    ("grid", "problem"),
+    [
+        ({"adpt_lr": [1]}, "adpt_lr"),
+        ({"width": []}, "list of values for width"),
+        ({"width": "16"}, "'16'"),
+        ({"width": 16}, "16"),
+    ],
+)
+def test_a_grid_that_means_nothing_is_refused(grid, problem):
+    with refusal("grid", problem):
+        replace(plan(), grid=grid)
+
+
+def test_pairs_of_another_data_set_are_refused():
+    with refusal("pairs", r"domains of small \(0, 1, 2\), got 11"):
+        plan(pairs=[(2, 11)]).runs(DATA)
+
+
+def test_nothing_to_run_is_refused():
+    with refusal("rows"):
+        replace(plan(), rows=())
+    with refusal("seeds"):
+        replace(plan(), seeds=())
+    with refusal("seeds", "-1"):
+        replace(plan(), seeds=(-1,))
+    with refusal("goal"):
+        replace(plan(), rows=(Row("a", "transpl", goal="win"),))
+
+
+@pytest.mark.parametrize("text", ["2", "2-", "a-b", "2-11-3", "-2-11", 2, None])
+def test_what_is_no_pair_is_refused(text):
+    assert parse_pair("2-11") == (2, 11)
+    with refusal("pairs"):
+        parse_pair(text)
+
+
+# The paper's tables
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_the_rows_of_a_table_are_those_of_the_print(table):
+    for dataset in table.datasets:
+        ours = [row.label for row in table.rows(dataset)]
+        assert ours == [label for label in published_rows(table.name, dataset) if label in ours]
+        assert set(published_rows(table.name, dataset)) <= set(ours)
+        assert len(set(ours)) == len(ours)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("dataset", SETS)
+def test_every_row_of_a_table_is_another_run(table, dataset):
+    rows = table.rows(dataset)
+    specs = Plan(dataset, rows, ((0, 1),)).runs(DATA)
+    assert len(specs) == len(rows)
+
+
+def test_some_methods_of_a_table():
+    rows = paper_table("ablation").rows("ucihar")
+    assert only_methods(rows, ()) == only_methods(rows, ["all"]) == rows
+    assert [row.label for row in only_methods(rows, ["transpl"])] == ["transpl-no-alignment", "transpl"]
+    with refusal("methods", "got softmax"):
+        only_methods(rows, ["softmax", "transpl"])
+    with refusal("table"):
+        paper_table("fulll")
+
+
+# YAML
+
+
+def read(tmp_path, text):
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    return read_plans(path)
+
+
+def test_a_whole_plan(tmp_path):
+    one, other = read(
+        tmp_path,
+        """
+- dataset: small
+  methods: [no-adapt, softmax]
+  pairs: [0-1, [2, 0]]
+  seeds: 2
+  changes: {max_epochs: 3, width: 16}
+  grid: {adapt_lr: [1e-3, 5e-4]}
+- dataset: ucihar
+  rows:
+    - transpl
+    - {label: short patches, method: transpl, changes: {patch_length: 4, source_lr: 1e-3}, goal: label}
+  seeds: [0, 7]
+  preset: adatime
+""",
+    )
+    assert one.pairs == ((0, 1), (2, 0))
+    assert one.seeds == (0, 1)
+    assert one.grid == {"adapt_lr": [1e-3, 5e-4]}
+    assert [(row.method, row.changes["max_epochs"]) for row in one.rows] == [("no-adapt", 3), ("softmax", 3)]
+    assert len(one.runs(DATA)) == (1 + 2) * 2 * 2
+    assert (other.pairs, other.seeds, other.preset) == ((), (0, 7), "adatime")
+    assert other.rows[0] == Row("transpl", "transpl")
+    assert other.rows[1] == Row("short patches", "transpl", {"patch_length": 4, "source_lr": 1e-3}, "label")
+
+
+def test_one_mapping_is_one_plan_and_one_word_one_method(tmp_path):
+    (found,) = read(tmp_path, "dataset: small\nmethods: all\n")
+    assert [row.method for row in found.rows] == list(names())
+    assert found.seeds == (0,)
+
+
+def test_the_command_line_and_a_file_plan_the_same_runs(tmp_path):
+    changes = "".join(f"\n  {name}: {value}" for name, value in CHANGES.items())
+    (found,) = read(tmp_path, f"dataset: small\nmethods: [softmax]\npairs: 0-1\nchanges:{changes}\n")
+    assert [spec.digest for spec in found.runs(DATA)] == [spec.digest for spec in plan("softmax").runs(DATA)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not a plan"),
+        ("just words", "not a plan"),
+        ("dataset: small", "methods or rows"),
+        ("{dataset: small, methods: [no-adapt], sedes: 3}", "not a plan"),
+        ("dataset: [unclosed", "not YAML"),
+        ("{dataset: small, methods: [nobody]}", "method: .*'nobody'"),
+        ("{dataset: small, methods: [no-adapt], seeds: many}", "seeds: "),
+        ("{dataset: small, methods: [no-adapt], seeds: [0, x]}", "seeds: "),
+        ("{dataset: small, methods: [no-adapt], seeds: 0}", "seeds: "),
+        ("{dataset: small, methods: [no-adapt], pairs: [2]}", "pairs: "),
+        ("{dataset: small, methods: [no-adapt], pairs: {2: 3}}", "pairs: expected a list"),
+        ("{dataset: small, methods: [no-adapt], changes: [1]}", "changes: expected names"),
+        ("{dataset: small, methods: [no-adapt], changes: {wdith: 3}}", "changes: .*wdith"),
+        ("{dataset: small, methods: [no-adapt], grid: {width: 3}}", "grid: "),
+        ("{dataset: small, rows: {transpl: 1}}", "rows: expected a list"),
+        ("{dataset: small, rows: [{label: x}]}", "rows: not a row"),
+        ("{dataset: small, rows: [{method: transpl, goal: win}]}", "goal: "),
+        ("{dataset: small, rows: []}", "rows: expected one or more"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_one_line_that_names_it(tmp_path, text, problem):
+    with refusal(tmp_path / "plan.yaml", problem, NotReadable):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with refusal(tmp_path / "none.yaml", "no such file"):
+        read_plans(tmp_path / "none.yaml")
