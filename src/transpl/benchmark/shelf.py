@@ -85,7 +85,7 @@ class Shelf:
     def _check_version(self, dataset: str) -> None:
         versions = Counter(spec.data for spec in self.planned.values() if spec.dataset == dataset)
         if len(versions) > 1:
-            got = ", ".join(f"{name} ({count} runs)" for name, count in versions.items())
+            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
             raise wrong("data", expected=f"runs on one version of {dataset}", got=got, advice="Name one with --data.")
 
 

@@ -202,4 +202,4 @@ def _damaged(path: Path, problem: str) -> NotReadable:
 
 
 def _warn(problem: NotReadable) -> None:
-    warnings.warn(f"{problem} It counts as missing.", stacklevel=3)
+    warnings.warn(f"{problem} It counts as missing.", stacklevel=1)  # whoever asks, a file is named once

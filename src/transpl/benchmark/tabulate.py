@@ -172,15 +172,20 @@ def _value(part: str, result: Result, metric: str) -> float:
     if metric == "dead_codes":
         books = result.details["codebooks"].values()
         return _PERCENT * sum(book["dead"] for book in books) / sum(book["codes"] for book in books)
-    scores = result.test if part == "test" else result.pseudo_labels.get("initial", {})
+    scores = _scores(part, result)
     if metric not in scores:
         expected, got = f"a score of {result.dataset} ({', '.join(scores)})", repr(metric)
         raise wrong("metric", expected=expected, got=got, advice="Choose one of these.")
     return _PERCENT * scores[metric]
 
 
+def _scores(part: str, result: Result) -> dict[str, float]:
+    return result.test if part == "test" else result.pseudo_labels.get("initial", {})
+
+
 def _metrics(table: PaperTable, dataset: str, shelf: Shelf) -> tuple[str, ...]:
-    two_classes = dataset in _TWO_CLASSES or any("binary_f1" in r.test for _, r in shelf.results_of(dataset))
+    scores = (_scores(table.part, result) for _, result in shelf.results_of(dataset))
+    two_classes = dataset in _TWO_CLASSES or any("binary_f1" in found for found in scores)
     return ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
 
 
