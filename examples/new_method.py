@@ -84,6 +84,8 @@ def main() -> None:
         for result in compare(
             datasets.load("synthetic"), pair, names, execution=Execution(n_threads=1), changes=changes
         ):
+            if result.error is not None:
+                raise SystemExit(f"{result.method}: {result.error}")
             scores = f"{result.test['accuracy']:8.3f}  {result.test['macro_f1']:8.3f}"
             print(
                 f"{pair[0]} - {pair[1]}  {result.method:<12}{scores}  {sum(result.seconds.values()):7.1f}", flush=True

@@ -84,3 +84,22 @@ def test_validation_must_match_the_source():
 def test_wrong_labels_are_refused(y, expected):
     with refusal("y", expected):
         Labelled(as_windows(np.zeros((4, 1, 8))), y, 2)
+
+
+def test_bare_arrays_are_refused(model):
+    with refusal("windows", "as_windows"):
+        Labelled(np.zeros((4, 1, 8)), np.zeros(4, int), 2)
+    method = NoAdapt(NoAdaptSettings(**SHAPE), CPU)
+    method.start_from(model)
+    with refusal("target", "as_windows"):
+        method.adapt(np.zeros((4, 2, 32)))
+
+
+def test_a_target_that_is_the_source_is_classified_like_it(model):
+    method = NoAdapt(NoAdaptSettings(**SHAPE | {"max_epochs": 40, "source_lr": 5e-3}), CPU)
+    method.fit_source(model.source, model.validation)
+    before = {name: tensor.clone() for name, tensor in method.source.network.state_dict().items()}
+    method.adapt(labelled(10, 5).windows)
+    held_out = model.validation
+    assert (method.predict_proba(held_out.windows).argmax(axis=1) == held_out.y).mean() > 0.9
+    assert all(torch.equal(before[name], tensor) for name, tensor in method.source.network.state_dict().items())

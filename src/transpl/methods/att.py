@@ -48,7 +48,7 @@ class ATTSettings(AdaptSettings):
 
     def adapt_loop(self) -> LoopSettings:
         """A training of fixed length: the source's risk says nothing about a predictor that leaves the source."""
-        length = {"max_epochs": self.tri_training().epochs, "keep": "last"}
+        length = {"max_epochs": min(self.tri_training().epochs, self.max_epochs), "keep": "last"}
         return self.loop(self.adapt_lr, self.adapt_patience, warmup_steps=self.warmup_steps, **length)
 
 

@@ -61,6 +61,7 @@ class Method(ABC):
 
     def start_from(self, model: SourceModel) -> None:
         """Take a source model that may serve other methods too; it is left as it is."""
+        model = self.source_for(model)
         if model.settings != self.settings.source():
             raise wrong("model", expected="this method's source settings", got="others", advice="Make them equal.")
         if self.equal_length:
@@ -68,6 +69,10 @@ class Method(ABC):
             _need_equal_length(model.validation.windows, "validation", model.source.windows.values.shape[2])
         self._source = model
         self.classifier, self.adapt_history, self.label_record = None, {}, {}
+
+    def source_for(self, model: SourceModel) -> SourceModel:
+        """The source model to start from: the one that is given, unless the method trains its own with another loss."""
+        return model
 
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None) -> None:
         """Adapt to unlabelled target windows, from the source again at every call.
@@ -126,6 +131,8 @@ class Method(ABC):
 
     def check_target(self, target: Windows) -> None:
         """Raise unless the windows fit those of the source."""
+        if not isinstance(target, Windows):
+            raise wrong("target", expected="Windows", got=type(target).__name__, advice="Wrap it: as_windows(X).")
         D, shortest = self.source.source.windows.n_channels, 2 * self.settings.patch_length
         if target.n_channels != D:
             raise wrong("target", expected=f"{D} channels", got=target.n_channels, advice="Use the source's channels.")

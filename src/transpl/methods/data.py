@@ -22,6 +22,9 @@ class Labelled:
     n_classes: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.windows, Windows):
+            got = type(self.windows).__name__
+            raise wrong("windows", expected="Windows", got=got, advice="Wrap them: as_windows(X).")
         y = np.asarray(self.y)
         if y.shape != (len(self.windows),):
             raise wrong("y", expected=f"shape ({len(self.windows)},)", got=y.shape, advice="Give one label a window.")

@@ -11,7 +11,7 @@ from typing import Any
 from transpl.methods.registry import Entry
 from transpl.methods.settings import PAPER, SourceSettings
 
-_ENTRY_OF_A_SETTING = re.compile(r"(\w+) : (.+)")
+_ENTRY_OF_SETTINGS = re.compile(r"(\w+(?:, \w+)*) : (.+)")
 _WEIGHT = "_weight"
 
 
@@ -66,17 +66,18 @@ def _presets(settings: type[SourceSettings]) -> dict[str, dict[str, dict[str, An
 
 
 def _words_of(docstring: str) -> dict[str, str]:
-    """The lines `name : what` of a docstring; what follows until the next or an empty line belongs to it."""
+    """The lines `name, name : what` of a docstring; what follows until the next or an empty line belongs to them."""
     words: dict[str, str] = {}
-    name = ""
+    names: list[str] = []
     for line in inspect.cleandoc(docstring).splitlines():
-        found = _ENTRY_OF_A_SETTING.fullmatch(line.strip())
+        found = _ENTRY_OF_SETTINGS.fullmatch(line.strip())
         if found:
-            name, words[found[1]] = found[1], found[2].strip()
+            names = found[1].split(", ")
+            words |= dict.fromkeys(names, found[2].strip())
         elif not line.strip():
-            name = ""
-        elif name:
-            words[name] += f" {line.strip()}"
+            names = []
+        else:
+            words |= {name: f"{words[name]} {line.strip()}" for name in names}
     return words
 
 

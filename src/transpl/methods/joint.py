@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from transpl.errors import not_negative, one_of, whole_number
+from transpl.errors import not_negative, one_of, whole_number, wrong
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
 from transpl.network import Classifier, Network
-from transpl.training.devices import own_randomness
+from transpl.training.devices import Execution, own_randomness
 from transpl.training.loop import LoopSettings, Objective, train
 from transpl.training.loss_weights import Weighting
 from transpl.training.rows import Paired, Rows, both_parts, n_batches, window_rows
@@ -150,6 +150,19 @@ class JointMethod(Method):
     terms: ClassVar[tuple[str, ...]] = ()
     unlearnt: ClassVar[tuple[str, ...]] = ()
     phase: ClassVar[str] = "joint"
+
+    def __init__(self, settings: JointSettings | None = None, execution: Execution | None = None) -> None:
+        super().__init__(settings, execution)
+        if self.settings.weighting == "learnable":
+            self._refuse_weights_without_effect()
+
+    def _refuse_weights_without_effect(self) -> None:
+        defaults = type(self.settings)()
+        for name in ("cross_entropy", *self.terms):
+            weight = f"{name}_weight"
+            if name not in self.unlearnt and getattr(self.settings, weight) != getattr(defaults, weight):
+                got, advice = getattr(self.settings, weight), "Set weighting='fixed' too."
+                raise wrong(weight, expected="the default where weights are learnt", got=got, advice=advice)
 
     @abstractmethod
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> AlignmentObjective:

@@ -30,8 +30,8 @@ class NoAdapt(Method):
     Settings = NoAdaptSettings
     settings: NoAdaptSettings
 
-    def start_from(self, model: SourceModel) -> None:
-        super().start_from(model.with_loss(SourceLoss(codes=self.settings.codes)))
+    def source_for(self, model: SourceModel) -> SourceModel:
+        return model.with_loss(SourceLoss(codes=self.settings.codes))
 
     def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
         self.classifier = self.source.network

@@ -141,8 +141,8 @@ class SHOT(PseudoLabelMethod):
     Settings = SHOTSettings
     settings: SHOTSettings
 
-    def start_from(self, model: SourceModel) -> None:
-        super().start_from(model.with_loss(self.settings.source_loss()))
+    def source_for(self, model: SourceModel) -> SourceModel:
+        return model.with_loss(self.settings.source_loss())
 
     def label(self, network: Network, target: Windows) -> PseudoLabels:
         seen = seen_by_head(network, target)
