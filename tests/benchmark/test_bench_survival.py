@@ -1,0 +1,174 @@
+"""A benchmark that is killed, started twice, or run elsewhere gives the same table; no run is made twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from test_cli import transpl
+from tiny_bench import CHANGES, half_files, plan, write_data
+
+from transpl.benchmark import execution
+from transpl.benchmark.runner import run_plan
+from transpl.benchmark.store import Store
+
+METHODS = Path(__file__).with_name("counting_methods.py")
+LONGER = {**CHANGES, "max_epochs": 6, "check_every": 1, "adapt_patience": 6, "source_patience": 6}
+SET = [word for name, value in LONGER.items() for word in ("--set", f"{name}={value}")]
+PAIRS = ("0-1", "1-2", "2-3", "3-4", "4-0")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    write_data(tmp_path / "data")
+    (tmp_path / "trace").mkdir()
+    monkeypatch.setenv("TRANSPL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("TRACE", str(tmp_path / "trace"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
+    monkeypatch.chdir(tmp_path)
+    execution._data.cache_clear()
+    return tmp_path
+
+
+def bench(out, *, pairs, seeds, methods=("no-adapt", "softmax"), backend="inline", jobs=1):
+    words = ["bench", "--dataset", "small", "--out", str(out), "--seeds", str(seeds), *SET]
+    words += [word for pair in pairs for word in ("--pairs", pair)]
+    words += [word for method in methods for word in ("--methods", method)]
+    return [*words, "--backend", backend, "--jobs", str(jobs)]
+
+
+def start(words):
+    command = [sys.executable, "-m", "transpl.cli", *words]
+    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(out):
+    """Digest -> what tells a file from one that was written anew."""
+    found = [path for path in (out / "runs").glob("*.json") if not path.name.startswith(".")]
+    return {path.stem: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+
+
+def kill_when(out, n, words):
+    """Start a bench, and kill it with everything it started once it has n results."""
+    process = start(words)
+    patience = time.monotonic() + 240
+    while len(finished(out)) < n and process.poll() is None:
+        assert time.monotonic() < patience
+        time.sleep(0.01)
+    everybody = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    psutil.wait_procs(everybody, timeout=10)
+
+
+def table(monkeypatch, capsys, out):
+    capsys.readouterr()
+    assert transpl(monkeypatch, "table", out, *SET) == 0
+    return capsys.readouterr().out
+
+
+def assert_survives(monkeypatch, capsys, home, size, kills, resumed):
+    """Kill a bench now and then; in the end everything is as if nothing had happened."""
+    whole, out = home / "whole", home / "out"
+    assert transpl(monkeypatch, *bench(whole, **size, **resumed)) == 0
+    total = len(finished(whole))
+    for n in kills:
+        kill_when(out, n, bench(out, **size, backend="loky", jobs=2))
+        before = finished(out)
+        assert n <= len(before) < total, "killed in the middle"
+    capsys.readouterr()
+    assert transpl(monkeypatch, *bench(out, **size, **resumed)) == 0
+    made = [line for line in capsys.readouterr().err.splitlines() if ": accuracy " in line]
+    after = finished(out)
+    assert len(made) == total - len(before)
+    assert {digest: after[digest] for digest in before} == before, "no run is made twice"
+    assert after.keys() == finished(whole).keys()
+    assert half_files(out) == []
+    assert list((out / "checkpoints").iterdir()) == []
+    assert table(monkeypatch, capsys, out) == table(monkeypatch, capsys, whole)
+    for spec, result in Store(whole).results():
+        assert Store(out).read(spec).fingerprint == result.fingerprint
+
+
+def test_kill_9_in_the_middle_changes_nothing(monkeypatch, capsys, home):
+    size = {"pairs": PAIRS[:2], "seeds": 2}
+    assert_survives(monkeypatch, capsys, home, size, [3], {"backend": "inline"})
+
+
+@pytest.mark.slow
+def test_kill_9_three_times_in_forty_runs_changes_nothing(monkeypatch, capsys, home):
+    size = {"pairs": PAIRS, "seeds": 4}
+    assert_survives(monkeypatch, capsys, home, size, [5, 17, 31], {"backend": "loky", "jobs": 2})
+
+
+def traces(home, event):
+    return [path.read_text() for path in (home / "trace").glob(f"{event} *")]
+
+
+@pytest.mark.parametrize("backend", ["inline", pytest.param("loky", marks=pytest.mark.slow)])
+def test_two_benches_on_one_folder_make_every_run_once(monkeypatch, home, backend):
+    """They meet in their first runs, so that both are at work at the same time."""
+    monkeypatch.setenv("MEET", "2")
+    out = home / "out"
+    words = bench(out, pairs=("0-1", "0-2", "0-3", "1-0"), seeds=2, methods=["counted"], backend=backend)
+    both = [start([*words, "--import", str(METHODS)]) for _ in range(2)]
+    for process in both:
+        _, said = process.communicate(timeout=400)
+        assert process.returncode == 0, said
+        assert said.endswith(f"8 of 8 runs finished; results in {out}\n")
+    runs = traces(home, "run")
+    assert len(runs) == len(finished(out)) == 8
+    assert len(set(runs)) == 2, "both did their share"
+    assert len(traces(home, "training")) == 4, "two domains, two seeds"
+    assert half_files(out) == []
+
+
+def test_a_run_that_kills_its_worker_costs_itself_only(home):
+    """It dies twice, leaves a record, and is made by the next bench."""
+    out = home / "out"
+    words = bench(out, pairs=("0-1",), seeds=1, methods=["deadly", "counted"], backend="loky", jobs=2)
+    died = start([*words, "--import", str(METHODS)])
+    _, said = died.communicate(timeout=300)
+    assert died.returncode == 1, said
+    assert "small 0-1 deadly seed 0: failed: worker died (signal SIGKILL)\n" in said
+    assert said.endswith(f"1 of 2 runs finished; results in {out}\n")
+    (failed,) = (failure for spec in Store(out).planned() if (failure := Store(out).failure(spec)) is not None)
+    assert (failed.spec.method, failed.attempts) == ("deadly", 2)
+    again = start([*words, "--import", str(METHODS)])
+    _, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert Store(out).missing(Store(out).planned()) == []
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """Fingerprints of a plan that was run in this process."""
+    known = {}
+
+    def fingerprints(specs):
+        if not known:
+            folder = tmp_path_factory.mktemp("here")
+            known.update(
+                {done.spec.digest: done.result.fingerprint for done in run_plan(specs, folder, backend="inline")}
+            )
+        return known
+
+    return fingerprints
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+def test_every_back_end_gives_the_same_bits(home, here, backend):
+    specs = plan("softmax", "transpl", pairs=[(0, 1), (1, 0)]).runs()
+    found = {done.spec.digest: done for done in run_plan(specs, home / backend, jobs=2, backend=backend)}
+    assert [done.error for done in found.values()] == [None] * 4
+    assert {digest: done.result.fingerprint for digest, done in found.items()} == here(specs)
+    assert len(list((home / backend / "sources").glob("*/source.json"))) == 2
+    assert half_files(home / backend) == []
