@@ -10,6 +10,7 @@ import argparse
 import ast
 
 from transpl import TransPL, datasets, jobs
+from transpl.results import score
 
 
 def main() -> None:
@@ -46,12 +47,12 @@ def run(job: jobs.Job, pair: str, model: TransPL) -> None:
     assert job.test is not None
     validation = () if job.validation is None else (job.validation.X, job.validation.y)
     model.fit(job.source.X, job.source.y, *validation)
-    before = jobs.score(job.test.y, model.predict(job.test.X))
+    before = score(job.test.y, model.predict(job.test.X))
     model.adapt(job.target.X, mode="markov")
-    pseudo = jobs.score(job.target.y, model.pseudo_label(job.target.X).labels)
-    markov = jobs.score(job.test.y, model.predict(job.test.X))
+    pseudo = score(job.target.y, model.pseudo_label(job.target.X).labels)
+    markov = score(job.test.y, model.predict(job.test.X))
     model.adapt(job.target.X)
-    after = jobs.score(job.test.y, model.predict(job.test.X))
+    after = score(job.test.y, model.predict(job.test.X))
     scores = "  ".join(
         f"{100 * s['accuracy']:7.1f}/{100 * s['macro_f1']:4.1f} " for s in (before, pseudo, markov, after)
     )

@@ -12,6 +12,7 @@ from conftest import TINY
 from transpl import TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.errors import InputError
+from transpl.results import Target
 from transpl.training.adaptation import AdaptationObjective
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)
@@ -79,31 +80,15 @@ def test_summary_names_channels_and_shares(folder):
 def test_true_target_labels_change_nothing_but_the_scores(folder, tmp_path):
     """Poisoned and absent labels: the same predictions."""
     test, target = job().test, job().target
-    poisoned = job(
-        target=jobs.Target(target.X, np.full(30, "nonsense")), test=jobs.Target(test.X, np.full(20, "class_0"))
-    )
+    poisoned = job(target=Target(target.X, np.full(30, "nonsense")), test=Target(test.X, np.full(20, "class_0")))
     jobs.run(poisoned, TransPL(**TINY), tmp_path / "poisoned")
-    absent = job(target=jobs.Target(target.X), test=jobs.Target(test.X))
+    absent = job(target=Target(target.X), test=Target(test.X))
     outcome = jobs.run(absent, TransPL(**TINY), tmp_path / "absent")
     expected = (folder / "predictions.csv").read_bytes()
     assert (tmp_path / "poisoned" / "predictions.csv").read_bytes() == expected
     assert (tmp_path / "absent" / "predictions.csv").read_bytes() == expected
     assert outcome.metrics is None
     assert not (tmp_path / "absent" / "metrics.json").exists()
-
-
-def test_windows_of_unknown_truth_are_left_out_of_the_scores():
-    truth = np.array(["a", "", "b", "b"])
-    found = jobs.score(truth, np.array(["a", "a", "b", "a"]))
-    assert found["windows"] == 3
-    assert found["accuracy"] == pytest.approx(2 / 3)
-    assert found["macro_f1"] == pytest.approx(2 / 3)  # a: 2*1/(2+1) = 2/3; b: 2*1/(1+2) = 2/3
-
-
-def test_macro_f1_is_the_benchmarks():
-    """A class that is predicted but absent counts with 0."""
-    found = jobs.score(np.array(["a", "a", "b"]), np.array(["a", "c", "b"]))
-    assert found == {"windows": 3, "accuracy": pytest.approx(2 / 3), "macro_f1": pytest.approx((2 / 3 + 1 + 0) / 3)}
 
 
 def test_a_failed_job_leaves_a_record_and_goes_on_where_it_stopped(folder, tmp_path, monkeypatch):

@@ -169,19 +169,18 @@ def predict(
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl import jobs
     from transpl.datasets.recordings import read_recordings
-    from transpl.files import replacing
+    from transpl.results import predictions_table, where, write_table
 
     fitted, reading = jobs.load_model(model)
     fitted.set_params(n_threads=threads, device=device)
     reading |= _reading(time_col, group_col, channels, window, step)
     recordings = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
     _say(recordings.description)
-    table = jobs.predictions_table(fitted, recordings.X, jobs.where(recordings))
+    table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)
     else:
-        with replacing(out) as part:
-            table.to_csv(part, index=False)
+        write_table(out, table)
         _say(f"wrote {out}")
 
 

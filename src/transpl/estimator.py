@@ -225,11 +225,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         windows = self._seen_windows(X_target, "X_target")
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
-            given = self._seen_windows(X_source, "X_source")
-            indices = class_indices(y_source, len(given), self.classes_, "y_source")
-            labelled = Labelled(given, indices, len(self.classes_))
-            method.remember_source(*hold_out(labelled, self.seed_))
-        method.adapt(windows, self._prior(prior), mode)
+            method.remember_source(*self.source_rows(X_source, y_source))
+        method.adapt(windows, self.class_shares(prior), mode)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
@@ -256,7 +253,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         Channels are weighed by the target counts of `adapt` or `partial_adapt`; before either, X is the target sample.
         Without a prior, the one given to `adapt` holds, or a uniform one.
         """
-        found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self._prior(prior))
+        found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -308,6 +305,26 @@ class TransPL(ClassifierMixin, BaseEstimator):
             )
         self.method_.settings, self.method_.execution = settings, self._execution()
         return self.method_
+
+    def source_rows(
+        self, X: Any, y: ArrayLike | None, X_val: Any = None, y_val: ArrayLike | None = None
+    ) -> tuple[Labelled, Labelled]:
+        """Check source rows for fine-tuning, and split them into training and validation as `fit` does."""
+        source = self._labelled(X, y, "source")
+        return hold_out(source, self.seed_) if X_val is None else (source, self._labelled(X_val, y_val, "val"))
+
+    def class_shares(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
+        """Label proportions in the order of `classes_`, (K,), as `adapt` takes them."""
+        if prior is None:
+            return None
+        if not isinstance(prior, dict):
+            return check_prior(prior, len(self.classes_))
+        unknown = [label for label in prior if label not in self.classes_]
+        if unknown:
+            raise wrong(
+                "prior", expected=f"labels among {self.classes_.tolist()}", got=unknown, advice="Check spelling."
+            )
+        return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
 
     @property
     def codebook_(self) -> NDArray[np.float64]:
@@ -386,14 +403,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
             validate_data(self, X, skip_check_array=True, reset=False)
         return self._windows(windows, name, n_channels=self.n_channels_, min_length=2 * self.patch_length)
 
-    def _prior(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
-        if prior is None:
-            return None
-        if not isinstance(prior, dict):
-            return check_prior(prior, len(self.classes_))
-        unknown = [label for label in prior if label not in self.classes_]
-        if unknown:
-            raise wrong(
-                "prior", expected=f"labels among {self.classes_.tolist()}", got=unknown, advice="Check spelling."
-            )
-        return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
+    def _labelled(self, X: Any, y: ArrayLike | None, role: str) -> Labelled:
+        windows = self._seen_windows(X, f"X_{role}")
+        indices = class_indices(y, len(windows), self.classes_, f"y_{role}")
+        return Labelled(windows, indices, len(self.classes_))

@@ -11,26 +11,36 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from transpl import TransPL, __version__
-from transpl.benchmark.metrics import accuracy, macro_f1
+from transpl import TransPL
 from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
 from transpl.errors import InputError, one_of, unreadable, wrong
-from transpl.files import read_json, replacing, write_json
+from transpl.files import read_json, write_json
 from transpl.methods.transpl import MODES
 from transpl.report import write_report
+from transpl.results import (
+    NO_LABEL,
+    About,
+    Target,
+    class_shares,
+    predictions_table,
+    score,
+    scores,
+    summary,
+    where,
+    write_failure,
+    write_metrics,
+    write_table,
+)
 from transpl.sources import HOLDOUT_SHARE
 
 Say = Callable[[str], None]
-NO_LABEL = ""
 READING = {"time_col", "group_col", "channels", "window", "step"}  # what `predict` takes over from `adapt`
 
 
@@ -40,18 +50,6 @@ class Source:
 
     X: NDArray
     y: NDArray
-
-
-@dataclass(frozen=True)
-class Target:
-    """Target windows; `y` ("" where unknown) is for scoring only and never reaches the model.
-
-    where : columns that tell where each window comes from (group, start), copied to predictions.csv
-    """
-
-    X: NDArray
-    y: NDArray | None = None
-    where: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def run(job: Job, model: TransPL, out: Path, say: Say = lambda line: None) -> Ou
     _check(job)
     out.mkdir(parents=True, exist_ok=True)
     checkpoints, given = out / "checkpoints", model.checkpoint_dir
-    with _record_of_failure(out):
+    with record_of_failure(out):
         try:
             outcome = _run(job, model.set_params(checkpoint_dir=checkpoints), out, say)
         finally:
@@ -156,13 +154,6 @@ def hold_out_ends(X: NDArray, y: NDArray, group: NDArray | None = None) -> tuple
     return Source(X[~held], y[~held]), Source(X[held], y[held])
 
 
-def where(recordings: Recordings) -> pd.DataFrame:
-    """Where each window comes from: its number, and group, domain and first sample where they are known."""
-    columns = {"window": np.arange(len(recordings.X))}
-    known = {name: getattr(recordings, name) for name in ("domain", "group", "start")}
-    return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
-
-
 def remember_reading(out: Path, reading: dict[str, Any]) -> None:
     """Keep how the recordings were read beside the model, so that `predict` reads new ones the same way."""
     write_json(out / "model" / "reading.json", reading)
@@ -178,14 +169,6 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     return TransPL.load(home), reading
 
 
-def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row per window: where it comes from, label, confidence, one probability per class."""
-    p = model.predict_proba(X)
-    table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
-    table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
-    return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
-
-
 def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     test = job.target if job.test is None else job.test
     say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
@@ -197,15 +180,12 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     pseudo = model.pseudo_label(job.target.X)
     table = predictions_table(model, test.X, test.where)
 
-    with replacing(out / "predictions.csv") as part:
-        table.to_csv(part, index=False)
+    labels = table["label"].to_numpy()
+    write_table(out / "predictions.csv", table)
     model.save(out / "model")
-    metrics = _metrics(job, test, before, pseudo.labels, table["label"].to_numpy())
-    if metrics is not None:
-        write_json(out / "metrics.json", metrics)
-    else:
-        (out / "metrics.json").unlink(missing_ok=True)
-    write_json(out / "summary.json", _summary(job, model, test, table))
+    metrics = _metrics(job, test, before, pseudo.labels, labels)
+    write_metrics(out / "metrics.json", metrics)
+    write_json(out / "summary.json", summary(model, _about(job, model), labels, test.y))
     write_report(out)
     return Outcome(out, metrics)
 
@@ -216,66 +196,20 @@ def _metrics(job: Job, test: Target, before: NDArray, pseudo: NDArray, after: ND
     if job.target.y is not None:
         result["pseudo_labels"] = score(job.target.y, pseudo)
     if test.y is not None:
-        result |= {
-            "before": score(test.y, before),
-            "after": score(test.y, after),
-            "confusion": _confusion(test.y, after),
-        }
+        result |= scores(test.y, before, after)
     return result or None
 
 
-def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
-    """How many windows have a known truth; accuracy and macro-F1 on them."""
-    a, b = _known(truth, labels)
-    return {"windows": len(a), "accuracy": accuracy(a, b), "macro_f1": macro_f1(a, b)}
-
-
-def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
-    a, b = _known(truth, labels)
-    names = np.union1d(a, b)
-    counts = np.zeros((len(names), len(names)), dtype=int)
-    np.add.at(counts, (np.searchsorted(names, a), np.searchsorted(names, b)), 1)
-    return {"labels": names.tolist(), "counts": counts.tolist()}
-
-
-def _known(truth: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
-    """Both as text, where the truth is known."""
-    known = truth.astype(str) != NO_LABEL
-    return truth[known].astype(str), labels[known].astype(str)
-
-
-def _summary(job: Job, model: TransPL, test: Target, table: pd.DataFrame) -> dict[str, Any]:
-    def shares(labels: NDArray) -> dict[str, float]:
-        text, _ = _known(labels, labels)
-        return {str(name): float((text == str(name)).mean()) for name in model.classes_}
-
-    return {
-        "transpl_version": __version__,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source": {"name": job.source_name, "windows": len(job.source.X), "class_shares": shares(job.source.y)},
-        "target": {"name": job.target_name, "windows": len(job.target.X)},
-        "test": {
-            "windows": len(test.X),
-            "class_shares": shares(table["label"].to_numpy()),
-            "true_class_shares": None if test.y is None else shares(test.y),
-        },
-        "mode": model.mode_,
-        "prior": job.prior,
-        "classes": [str(name) for name in model.classes_],
-        "channels": [
-            {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(
-                job.channel_names, model.channel_distances_, model.channel_weights_, strict=True
-            )
-        ],
-        "sigma": model.sigma,
-        "codebook_usage": {
-            book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
-            for book, usage in model.codebook_usage_.items()
-        },
-        "history": model.history_,
-        "seconds": model.seconds_,
-    }
+def _about(job: Job, model: TransPL) -> About:
+    return About(
+        source_name=job.source_name,
+        target_name=job.target_name,
+        target_windows=len(job.target.X),
+        channel_names=job.channel_names,
+        source_windows=len(job.source.X),
+        source_shares=class_shares(job.source.y, model.classes_),
+        prior=job.prior,
+    )
 
 
 def _check(job: Job) -> None:
@@ -297,19 +231,11 @@ def _advice(error: BaseException) -> str:
 
 
 @contextmanager
-def _record_of_failure(out: Path) -> Iterator[None]:
-    record = out / "failed.json"
+def record_of_failure(out: Path) -> Iterator[None]:
+    """Leave failed.json if the block fails, and none if it does not."""
     try:
         yield
     except BaseException as error:
-        write_json(
-            record,
-            {
-                "when": datetime.now(UTC).isoformat(timespec="seconds"),
-                "error": f"{type(error).__name__}: {error}",
-                "traceback": traceback.format_exc(),
-                "what_to_do": _advice(error),
-            },
-        )
+        write_failure(out, f"{type(error).__name__}: {error}", traceback.format_exc(), _advice(error))
         raise
-    record.unlink(missing_ok=True)
+    (out / "failed.json").unlink(missing_ok=True)

@@ -67,6 +67,13 @@ def test_page_without_truth_has_no_scores():
     assert "Where labels are right and wrong" not in page
 
 
+def test_a_source_that_is_not_at_hand_is_not_counted():
+    source = {"name": "ann", "windows": None, "class_shares": None}
+    assert "Labelled windows of ann, 2,000 unlabelled windows of bob" in render(
+        {**SUMMARY, "source": source}, None, CONFIDENCE
+    )
+
+
 def test_report_is_made_of_saved_files_only(tmp_path):
     (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
     CONFIDENCE.to_frame("confidence").to_csv(tmp_path / "predictions.csv")

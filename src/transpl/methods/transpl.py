@@ -92,6 +92,16 @@ class TransPLState:
     history: dict[str, History] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
+    def unadapted(self) -> TransPLState:
+        """The source model alone, as it was before any adaptation."""
+        return TransPLState(
+            self.source_network,
+            self.class_counts,
+            self.codebook_usage,
+            history={"source": self.history["source"]},
+            seconds={name: self.seconds[name] for name in ("source", "count_source")},
+        )
+
 
 @register(
     "transpl",
@@ -138,27 +148,30 @@ class TransPLMethod(Method):
         """Keep the source rows that fine-tuning goes on training with."""
         self._rows = source, validation
 
+    def source_rows(self) -> tuple[Labelled, Labelled]:
+        """The source rows that fine-tuning trains with and is validated on."""
+        if self._rows is None:
+            raise InputError(
+                "adapt: mode='finetune' also trains on source rows, and a loaded model does not hold them. "
+                "Pass X_source and y_source, or use mode='markov'."
+            )
+        return self._rows
+
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None, mode: str = "finetune") -> None:
         """Count the target's transitions and, in mode "finetune", label it and train on the labels."""
         one_of("mode", mode, MODES)
         state = self.state
         if self._source is not None:
             self.check_target(target)
-        if mode == "finetune" and self._rows is None:
-            raise InputError(
-                "adapt: mode='finetune' also trains on source rows, and a loaded model does not hold them. "
-                "Pass X_source and y_source, or use mode='markov'."
-            )
+        if mode == "finetune":
+            self.source_rows()
         start = time.perf_counter()
         codes = self.codes(target) if mode == "finetune" else None
         next_state = replace(
-            state,
+            state.unadapted(),
             target_counts=self.count(target) if codes is None else self.count_codes(codes),
             prior=self.checked_prior(prior),
             mode="markov",
-            adapted_network=None,
-            history={"source": state.history["source"]},
-            seconds={name: state.seconds[name] for name in ("source", "count_source")},
         )
         labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
         next_state.seconds["label"] = time.perf_counter() - start
@@ -295,8 +308,7 @@ class TransPLMethod(Method):
 
     def _finetune(self, target: Windows, labels: PseudoLabels, state: TransPLState) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
-        assert self._rows is not None
-        settings, (source, validation) = self.settings, self._rows
+        settings, (source, validation) = self.settings, self.source_rows()
         start = time.perf_counter()
         y, confidence = as_tensors(labels)
         rows = {**window_rows(target.in_memory()), "y": y, "confidence": confidence}

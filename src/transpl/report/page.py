@@ -112,8 +112,9 @@ def _score_cards(metrics: dict[str, Any] | None) -> list[str]:
 
 def _what_came_in(summary: dict[str, Any]) -> str:
     source, target = summary["source"], summary["target"]
+    labelled = "Labelled windows" if source["windows"] is None else f"{source['windows']:,} labelled windows"
     return (
-        f"{source['windows']:,} labelled windows of {source['name']}, {target['windows']:,} unlabelled windows of "
+        f"{labelled} of {source['name']}, {target['windows']:,} unlabelled windows of "
         f"{target['name']}, {len(summary['channels'])} channels, {len(summary['classes'])} classes. "
         f"The classifier after adaptation: {_MODES[summary['mode']]}."
     )

@@ -1,0 +1,148 @@
+"""What an adaptation leaves in a folder: `predictions.csv`, `summary.json`, `metrics.json`; `failed.json` if it failed.
+
+The report is made of these files alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl import TransPL, __version__
+from transpl.benchmark.metrics import accuracy, macro_f1
+from transpl.datasets.recordings import Recordings
+from transpl.files import replacing, write_json
+
+NO_LABEL = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Target windows; `y` ("" where unknown) is for scoring only and never reaches the model.
+
+    where : columns that tell where each window comes from (group, start), copied to predictions.csv
+    """
+
+    X: Any
+    y: NDArray | None = None
+    where: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class About:
+    """What a summary says of the data beside the model's own numbers.
+
+    source_windows, source_shares : None where a model was loaded and its source rows are not at hand
+    """
+
+    source_name: str
+    target_name: str
+    target_windows: int
+    channel_names: tuple[str, ...]
+    source_windows: int | None = None
+    source_shares: dict[str, float] | None = None
+    prior: dict[str, float] | None = None
+
+
+def where(recordings: Recordings) -> pd.DataFrame:
+    """Where each window comes from: its number, and group, domain and first sample where they are known."""
+    columns = {"window": np.arange(len(recordings.X))}
+    known = {name: getattr(recordings, name) for name in ("domain", "group", "start")}
+    return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
+
+
+def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row per window: where it comes from, label, confidence, one probability per class."""
+    p = model.predict_proba(X)
+    table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
+    table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
+    return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as csv, atomically."""
+    with replacing(path) as part:
+        table.to_csv(part, index=False)
+
+
+def write_metrics(path: Path, metrics: dict[str, Any] | None) -> None:
+    """Write scores; where there are none, none of a former run stay."""
+    if metrics is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_json(path, metrics)
+
+
+def scores(truth: NDArray, before: NDArray, after: NDArray) -> dict[str, Any]:
+    """Scores of the labels before and after adaptation, and which were taken for which."""
+    return {"before": score(truth, before), "after": score(truth, after), "confusion": _confusion(truth, after)}
+
+
+def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
+    """How many windows have a known truth; accuracy and macro-F1 on them."""
+    a, b = _known(truth, labels)
+    return {"windows": len(a), "accuracy": accuracy(a, b), "macro_f1": macro_f1(a, b)}
+
+
+def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:
+    """The share of each class in the labels that are known."""
+    text, _ = _known(labels, labels)
+    return {str(name): float((text == str(name)).mean()) for name in classes}
+
+
+def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None) -> dict[str, Any]:
+    """All that the report tells beside the scores, as plain data; `labels` are those after adaptation."""
+    return {
+        "transpl_version": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": {"name": about.source_name, "windows": about.source_windows, "class_shares": about.source_shares},
+        "target": {"name": about.target_name, "windows": about.target_windows},
+        "test": {
+            "windows": len(labels),
+            "class_shares": class_shares(labels, model.classes_),
+            "true_class_shares": None if truth is None else class_shares(truth, model.classes_),
+        },
+        "mode": model.mode_,
+        "prior": about.prior,
+        "classes": [str(name) for name in model.classes_],
+        "channels": [
+            {"name": name, "distance": float(distance), "weight": float(weight)}
+            for name, distance, weight in zip(
+                about.channel_names, model.channel_distances_, model.channel_weights_, strict=True
+            )
+        ],
+        "sigma": model.sigma,
+        "codebook_usage": {
+            book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
+            for book, usage in model.codebook_usage_.items()
+        },
+        "history": model.history_,
+        "seconds": model.seconds_,
+    }
+
+
+def write_failure(folder: Path, error: str, traceback: str | None, what_to_do: str) -> None:
+    """Leave a record of what went wrong."""
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    record = {"when": when, "error": error, "traceback": traceback, "what_to_do": what_to_do}
+    write_json(folder / "failed.json", record)
+
+
+def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
+    a, b = _known(truth, labels)
+    names = np.union1d(a, b)
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    np.add.at(counts, (np.searchsorted(names, a), np.searchsorted(names, b)), 1)
+    return {"labels": names.tolist(), "counts": counts.tolist()}
+
+
+def _known(truth: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
+    """Both as text, where the truth is known."""
+    known = truth.astype(str) != NO_LABEL
+    return truth[known].astype(str), labels[known].astype(str)
