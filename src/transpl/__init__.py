@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from transpl import datasets
     from transpl.errors import InputError
     from transpl.estimator import TransPL
+    from transpl.many import AdaptedTarget, adapt_many
     from transpl.methods import PseudoLabels
 
 try:
@@ -20,9 +21,15 @@ try:
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["InputError", "PseudoLabels", "TransPL", "__version__", "datasets"]
+__all__ = ["AdaptedTarget", "InputError", "PseudoLabels", "TransPL", "__version__", "adapt_many", "datasets"]
 
-_HOME = {"InputError": "transpl.errors", "TransPL": "transpl.estimator", "PseudoLabels": "transpl.methods"}
+_HOME = {
+    "AdaptedTarget": "transpl.many",
+    "InputError": "transpl.errors",
+    "PseudoLabels": "transpl.methods",
+    "TransPL": "transpl.estimator",
+    "adapt_many": "transpl.many",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
 _INTERRUPTED = 130
+_FAILED = 1
 _AFTER_INTERRUPTION = (
     "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
     "other commands start again."
@@ -95,8 +96,14 @@ def demo(
 )
 def adapt(
     source: Annotated[Path, typer.Option(help="Labelled source recordings: npz, csv or parquet.")],
-    target: Annotated[Path, typer.Option(help="Target recordings; labels in it are used for scoring only.")],
+    target: Annotated[
+        list[Path],
+        typer.Option(
+            help="Target recordings, whose labels only score. May be repeated, or be a quoted pattern: 'homes/*.npz'."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for model, predictions, metrics and report.")],
+    more: Annotated[list[Path] | None, typer.Argument(metavar="[TARGET]...", help="More of --target.")] = None,
     label_col: Annotated[str | None, typer.Option(help="Column with the class (csv, parquet).")] = None,
     domain_col: DomainColumn = None,
     source_domain: Annotated[str | None, typer.Option(help="Use only these rows of --source.")] = None,
@@ -115,27 +122,30 @@ def adapt(
     epochs: Epochs = 200,
     threads: Threads = None,
     device: Device = "auto",
+    n_jobs: Annotated[int, typer.Option("--jobs", min=1, help="Of several targets, so many at the same time.")] = 1,
+    backend: Annotated[
+        str, typer.Option(help="Where several targets are adapted to: loky, dask, ray, inline.")
+    ] = "loky",
+    address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="Of several targets, how often a failed one is tried again.")] = 0,
 ) -> None:
-    """Adapt a classifier from labelled recordings to unlabelled ones; go on where an interrupted run stopped."""
-    from transpl import TransPL, jobs
-    from transpl.datasets.recordings import read_recordings
+    """Adapt a classifier from labelled recordings to unlabelled ones; go on where an interrupted run stopped.
 
+    Several targets share one source model. Each gets a folder of its own in --out; one that fails costs only itself.
+    """
+    from transpl import TransPL, jobs, jobs_many
+    from transpl.datasets.recordings import read_recordings
+    from transpl.many.names import expanded, is_pattern
+
+    given = [*target, *(more or ())]
+    files = expanded(given)
     whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
     reading = _reading(time_col, group_col, channels, window, step)
     lab = read_recordings(source, domain=source_domain, **whose, **reading)
     _say(lab.description)
     if source.suffix != ".npz":
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
-    field = read_recordings(target, domain=target_domain, labels_only_score=True, **whose, **reading)
-    _say(field.description)
-    job = jobs.from_recordings(
-        lab,
-        field,
-        source_name=source_domain or source.stem,
-        target_name=target_domain or target.stem,
-        prior=_shares(prior),
-        mode=mode,
-    )
+    how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
     model = TransPL(
         random_state=seed,
         max_epochs=epochs,
@@ -146,6 +156,14 @@ def adapt(
         sigma=sigma,
         verbose=True,
     )
+    if len(given) > 1 or is_pattern(given[0]):
+        many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
+        table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
+        _tell_many(table, out)
+        return
+    field = read_recordings(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
+    _say(field.description)
+    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, **how)
     outcome = jobs.run(job, model, out, _say)
     jobs.remember_reading(out, reading)
     _tell(outcome)
@@ -275,6 +293,16 @@ def _tell(outcome: Outcome) -> None:
                 f"   ({found['windows']} windows)"
             )
     typer.echo(f"open {outcome.folder / 'report.html'}")
+
+
+def _tell_many(table: Any, out: Path) -> None:
+    """Print a row per target; some that failed make the exit code 1."""
+    from transpl.jobs_many import as_text
+
+    typer.echo(as_text(table))
+    _say(f"wrote {out / 'summary.csv'}")
+    if table["error"].notna().any():
+        raise typer.Exit(_FAILED)
 
 
 def _pair(text: str | None, data: Any) -> tuple[int, int]:

@@ -125,11 +125,7 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
             got=", ".join(target.channel_names),
             advice="Name the channels of both files (--channels).",
         )
-    if source.y is None:
-        raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col).")
-    labelled = source.y != NO_LABEL
-    group = None if source.group is None else source.group[labelled]
-    train, validation = hold_out_ends(source.X[labelled], source.y[labelled], group)
+    train, validation = labelled_source(source)
     return Job(
         source=train,
         validation=validation,
@@ -137,6 +133,15 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
         channel_names=source.channel_names,
         **options,
     )
+
+
+def labelled_source(source: Recordings) -> tuple[Source, Source | None]:
+    """The labelled windows of recordings, those for validation apart."""
+    if source.y is None:
+        raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col).")
+    labelled = source.y != NO_LABEL
+    group = None if source.group is None else source.group[labelled]
+    return hold_out_ends(source.X[labelled], source.y[labelled], group)
 
 
 def hold_out_ends(X: NDArray, y: NDArray, group: NDArray | None = None) -> tuple[Source, Source | None]:
@@ -219,7 +224,12 @@ def _check(job: Job) -> None:
         raise wrong(
             "channel_names", expected=f"{channels} names", got=len(job.channel_names), advice="One per channel."
         )
-    missing = set(job.prior or {}) - {str(label) for label in job.source.y}
+    check_prior_classes(job.prior, job.source.y)
+
+
+def check_prior_classes(prior: dict[str, float] | None, y: NDArray) -> None:
+    """Raise unless class proportions are those of classes of the source."""
+    missing = set(prior or {}) - {str(label) for label in y}
     if missing:
         raise wrong("prior", expected="classes of the source", got=sorted(missing), advice="Check the spelling.")
 

@@ -148,6 +148,10 @@ class TransPLMethod(Method):
         """Keep the source rows that fine-tuning goes on training with."""
         self._rows = source, validation
 
+    @property
+    def holds_source_rows(self) -> bool:
+        return self._rows is not None
+
     def source_rows(self) -> tuple[Labelled, Labelled]:
         """The source rows that fine-tuning trains with and is validated on."""
         if self._rows is None:

@@ -20,7 +20,7 @@ from transpl.errors import InputError, one_of, whole_number, wrong
 from transpl.parallel.engine import Engine
 from transpl.parallel.work import Answer, WorkerDied, failure, pack, unpack
 
-__all__ = ["BACKENDS", "Outcome", "run_all"]
+__all__ = ["BACKENDS", "Outcome", "check_workers", "run_all"]
 
 BACKENDS = ("loky", "dask", "ray", "inline")
 _WITH_ADDRESS = ("dask", "ray")
@@ -70,15 +70,21 @@ def run_all(
     Leaving the loop early, by an exception or Ctrl-C for instance, kills the workers as soon as the generator is gone;
     `contextlib.closing` does it at once.
     """
+    check_workers(jobs, backend, retries, address)
+    if not isinstance(tasks, Mapping):
+        tasks = {str(number): task for number, task in enumerate(tasks)}
+    engine, packed, jobs = _engine(backend), _packed(function), min(jobs, len(tasks))
+    return _outcomes(lambda: engine(packed, jobs, address), tasks, jobs, retries)
+
+
+def check_workers(jobs: int, backend: str, retries: int, address: str | None) -> None:
+    """Raise what `run_all` would raise for these arguments, before there is anything to run."""
     one_of("backend", backend, BACKENDS)
     whole_number("jobs", jobs, least=1)
     whole_number("retries", retries, least=0)
     if address is not None and backend not in _WITH_ADDRESS:
         raise wrong("address", expected=f"None for backend {backend!r}", got=repr(address), advice="Leave it out.")
-    if not isinstance(tasks, Mapping):
-        tasks = {str(number): task for number, task in enumerate(tasks)}
-    engine, packed, jobs = _engine(backend), _packed(function), min(jobs, len(tasks))
-    return _outcomes(lambda: engine(packed, jobs, address), tasks, jobs, retries)
+    _engine(backend)
 
 
 def _outcomes(

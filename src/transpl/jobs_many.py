@@ -1,0 +1,208 @@
+"""The main job for many targets: one source model, a folder per target, one table of them all.
+
+The folder holds `model/` (the source model), a folder per target with `predictions.csv`, `summary.json`, `model/` and,
+where labels exist, `metrics.json`, and `summary.csv`. The same job again makes only what is missing; a target that
+failed has a `failed.json`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from transpl import TransPL, __version__
+from transpl.datasets.recordings import Recordings
+from transpl.errors import NotReadable, one_of, wrong
+from transpl.files import read_json, write_json
+from transpl.jobs import READING, Say, Source, check_prior_classes, labelled_source, record_of_failure, remember_reading
+from transpl.many import AdaptedTarget, TargetFile, adapt_many
+from transpl.many.digest import digest_of
+from transpl.many.names import named
+from transpl.methods.transpl import MODES
+from transpl.parallel import check_workers
+from transpl.persistence import fingerprint
+from transpl.results import write_table
+
+_TAKEN = ("model", "checkpoints", "summary.csv", "failed.json")  # not to be the name of a target
+_MOVED_MOST = 2  # channels
+_NOT_LEARNT = {"device", "n_threads", "checkpoint_dir", "verbose"}  # parameters that say how, not what
+
+
+@dataclass(frozen=True)
+class ManyJob:
+    """source trains, validation (or a held-out part of source) decides when to stop; each target is adapted to.
+
+    reading : how the files are read, for `predict`
+    """
+
+    source: Source
+    validation: Source | None
+    targets: Mapping[str, TargetFile]
+    channel_names: tuple[str, ...]
+    reading: dict[str, Any]
+    source_name: str = "source"
+    prior: dict[str, float] | None = None
+    mode: str = "finetune"
+
+
+def from_recordings(source: Recordings, files: Sequence[Path], reading: dict[str, Any], **options: Any) -> ManyJob:
+    """Labelled recordings of a source, and files whose labels (if any) only score.
+
+    reading : arguments of `read_recordings` for the files
+    """
+    train, validation = labelled_source(source)
+    targets = {name: TargetFile(path.absolute(), reading) for name, path in named(files, taken=_TAKEN).items()}
+    remembered = {name: value for name, value in reading.items() if name in READING}
+    return ManyJob(train, validation, targets, source.channel_names, remembered, **options)
+
+
+def run(
+    job: ManyJob,
+    model: TransPL,
+    out: Path,
+    say: Say = lambda line: None,
+    *,
+    jobs: int = 1,
+    backend: str = "loky",
+    retries: int = 0,
+    address: str | None = None,
+) -> pd.DataFrame:
+    """Do the job with an unfitted `model`; return one row per target, in their order, as summary.csv has them.
+
+    jobs, backend, retries, address : as in `adapt_many`
+    """
+    check_workers(jobs, backend, retries, address)
+    workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
+    _check(job, out)
+    with record_of_failure(out):
+        fitted = _fitted(job, model, out, say)
+        remember_reading(out, job.reading)
+        rows = {}
+        with closing(_adapted(fitted, job, out, workers)) as adapted:
+            for target in adapted:
+                if target.error is None:
+                    remember_reading(out / target.name, job.reading)
+                rows[target.name] = _row(target)
+                say(_line(target, len(rows), len(job.targets)))
+        table = pd.DataFrame([rows[name] for name in job.targets]).astype({"windows": "Int64"})
+        write_table(out / "summary.csv", table)
+    return table
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """The table for people: columns that say something, aligned."""
+    shown = {
+        "target": table["target"].tolist(),
+        "windows": ["" if pd.isna(n) else str(n) for n in table["windows"]],
+        "confidence": [_number(value) for value in table["mean_confidence"]],
+        "moved most": table["moved_most"].fillna("").tolist(),
+        "accuracy": [_percent(value) for value in table["accuracy"]],
+        "error": table["error"].fillna("").tolist(),
+    }
+    columns = [[title, *cells] for title, cells in shown.items() if any(cells)]
+    widths = [max(map(len, column)) for column in columns]
+    lines = zip(*columns, strict=True)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def _adapted(model: TransPL, job: ManyJob, out: Path, workers: dict[str, Any]) -> Generator[AdaptedTarget, None, None]:
+    return adapt_many(
+        model,
+        job.targets,
+        mode=job.mode,
+        priors=None if job.prior is None else dict.fromkeys(job.targets, job.prior),
+        channel_names=job.channel_names,
+        source_name=job.source_name,
+        out=out,
+        keep_models=True,
+        **workers,
+    )
+
+
+def _fitted(job: ManyJob, model: TransPL, out: Path, say: Say) -> TransPL:
+    """The source model: the one that an earlier run left, if it is of the same rows and settings, or a new one."""
+    home = out / "model"
+    validation = (None, None) if job.validation is None else (job.validation.X, job.validation.y)
+    rows = (job.source.X, job.source.y, *validation)
+    identity = _identity(model, rows)
+    kept = _kept(home, identity)
+    if kept is not None:
+        say(f"source model: {home}")
+        kept.fitted_method().remember_source(*kept.source_rows(*rows))
+        return kept.set_params(device=model.device)
+    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
+    model.set_params(checkpoint_dir=out / "checkpoints").fit(*rows)
+    model.set_params(checkpoint_dir=None).save(home)
+    write_json(home / "source.json", {"identity": identity, "model": fingerprint(model.fitted_method().state)})
+    shutil.rmtree(out / "checkpoints", ignore_errors=True)
+    return model
+
+
+def _kept(home: Path, identity: str) -> TransPL | None:
+    try:
+        record, model = read_json(home / "source.json"), TransPL.load(home)
+        state = fingerprint(model.fitted_method().state)
+        return model if record == {"identity": identity, "model": state} else None
+    except NotReadable:
+        return None
+
+
+def _identity(model: TransPL, rows: Sequence[Any]) -> str:
+    params = {name: value for name, value in model.get_params().items() if name not in _NOT_LEARNT}
+    return digest_of(__version__, params, *rows)
+
+
+def _check(job: ManyJob, out: Path) -> None:
+    one_of("mode", job.mode, MODES)
+    check_prior_classes(job.prior, job.source.y)
+    if (out / "summary.json").exists():
+        got = f"{out}, which holds the results of one target"
+        raise wrong("out", expected="a folder for many targets", got=got, advice="Choose another one.")
+
+
+def _row(target: AdaptedTarget) -> dict[str, Any]:
+    found = target.scores or {}
+    return {
+        "target": target.name,
+        "windows": None if target.labels is None else len(target.labels),
+        "mean_confidence": None if target.confidence is None else float(target.confidence.mean()),
+        "moved_most": _moved_most(target),
+        "accuracy_before": found["before"]["accuracy"] if found else None,
+        "accuracy": found["after"]["accuracy"] if found else None,
+        "macro_f1": found["after"]["macro_f1"] if found else None,
+        "seconds": target.seconds,
+        "notes": "; ".join(target.notes) or None,
+        "error": target.error,
+    }
+
+
+def _moved_most(target: AdaptedTarget) -> str | None:
+    if target.channel_distances is None:
+        return None
+    most = np.argsort(-target.channel_distances, kind="stable")[:_MOVED_MOST]
+    return ", ".join(f"{target.channel_names[c]} {target.channel_distances[c]:.3f}" for c in most)
+
+
+def _line(target: AdaptedTarget, number: int, total: int) -> str:
+    place = f"{number}/{total} {target.name}"
+    if target.error is not None or target.labels is None:
+        return f"{place}: failed: {target.error}"
+    notes = "".join(f" (note: {note})" for note in target.notes)
+    return f"{place}: {len(target.labels)} windows, {target.seconds:.1f} s{notes}"
+
+
+def _number(value: float) -> str:
+    return "" if pd.isna(value) else f"{value:.2f}"
+
+
+def _percent(value: float) -> str:
+    return "" if pd.isna(value) else f"{100 * value:.1f} %"

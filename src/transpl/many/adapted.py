@@ -1,0 +1,41 @@
+"""What came of one target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedTarget:
+    """Labels for the windows of a target, or an error.
+
+    labels : (n,) by the adapted classifier; None if there was an error, as all arrays then are
+    confidence : (n,) the largest probability
+    probabilities : (n, K), columns in the order of `classes_`
+    channel_distances, channel_weights : (channels,) how far each channel moved, how far it is trusted
+    scores : accuracy and macro-F1 before and after, and of the pseudo-labels, if the target has labels to score with
+    seconds : on the clock of the worker
+    notes : warnings on the way
+    error : one line; None if all went well
+    traceback : of the error; None if the worker died
+    folder : where the results are, if they were to be written
+    """
+
+    name: str
+    labels: NDArray | None = None
+    confidence: NDArray[np.float64] | None = None
+    probabilities: NDArray[np.float64] | None = None
+    channel_names: tuple[str, ...] = ()
+    channel_distances: NDArray[np.float64] | None = None
+    channel_weights: NDArray[np.float64] | None = None
+    scores: dict[str, Any] | None = None
+    seconds: float | None = None
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+    traceback: str | None = None
+    folder: Path | None = None

@@ -1,0 +1,77 @@
+"""What a target may be: windows, a file that the worker reads, or a function that the worker calls."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transpl.datasets.recordings import Recordings, read_recordings
+from transpl.errors import wrong
+from transpl.files import map_npy
+from transpl.many.digest import digest_of
+from transpl.parallel.work import pack
+from transpl.results import Target, where
+
+
+@dataclass(frozen=True)
+class TargetFile:
+    """A file of windows or recordings.
+
+    reading : arguments of `read_recordings`; a .npy file is mapped into memory as it is
+    """
+
+    path: Path
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self) -> Any:
+        """The windows, with labels and origins if the file has them."""
+        if self.path.suffix == ".npy":
+            return map_npy(self.path)
+        return read_recordings(self.path, labels_only_score=True, **self.reading)
+
+    def identity(self) -> str | None:
+        """Tell this file, as it is now, from others; by size and time of change, for reading it all would take long."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return digest_of(found.st_size, found.st_mtime_ns, dict(self.reading))
+
+
+def as_target(target: Any) -> Any:
+    """A path as `TargetFile`, which any folder to work in understands; others as they are."""
+    if isinstance(target, str | os.PathLike):
+        return TargetFile(Path(target).absolute())
+    return target
+
+
+def read_target(target: Any, channel_names: tuple[str, ...] | None) -> tuple[Target, tuple[str, ...] | None]:
+    """The windows of a target and the names of its channels if they are known, which must then be those given."""
+    found = target
+    if isinstance(target, TargetFile):
+        found = target.read()
+    elif callable(target):
+        found = target()
+    if not isinstance(found, Recordings):
+        return Target(found), channel_names
+    if channel_names is not None and found.channel_names != channel_names:
+        got, advice = ", ".join(found.channel_names), "Name the channels of source and target alike."
+        raise wrong("target", expected=f"channels {', '.join(channel_names)}", got=got, advice=advice)
+    return Target(found.X, found.y, where(found)), found.channel_names
+
+
+def identity(target: Any) -> str | None:
+    """Tell a target from others; None if that is not possible.
+
+    A function is known by its code or name and by the arguments bound to it, not by what it reads.
+    """
+    if isinstance(target, TargetFile):
+        return target.identity()
+    try:
+        return hashlib.sha256(pack(target)).hexdigest()
+    except Exception:  # what does not pickle cannot travel either, and its task will say so
+        return None

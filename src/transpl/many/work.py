@@ -1,0 +1,121 @@
+"""What a worker does with one target: read, adapt, label, score, write."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl.estimator import TransPL
+from transpl.many.adapted import AdaptedTarget
+from transpl.many.folder import TargetFolder, probabilities_in
+from transpl.many.parcel import Parcel
+from transpl.many.targets import read_target
+from transpl.results import About, Target, predictions_table, score, scores, summary
+
+
+@dataclass(frozen=True)
+class Task:
+    """A target: as `read_target` takes it, with its class proportions (K,) if they are known.
+
+    folder : where results go, None keeps them in memory; digest : see `TargetFolder`
+    """
+
+    name: str
+    target: Any
+    prior: NDArray[np.float64] | None
+    folder: Path | None
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is the same for all targets; called with one of them.
+
+    source : name, windows and class shares of the source, for the summary
+    """
+
+    parcel: Parcel
+    mode: str
+    channel_names: tuple[str, ...] | None
+    keep_models: bool
+    source: dict[str, Any]
+
+    def __call__(self, task: Task) -> AdaptedTarget:
+        start = time.perf_counter()
+        folder = None if task.folder is None else TargetFolder(task.folder, task.digest)
+        with _noted() as notes:
+            target, names = read_target(task.target, self.channel_names)
+            model = self.parcel.unpack()
+            given = {"n_threads": model.n_threads, "verbose": model.verbose}
+            model.set_params(n_threads=1, verbose=False, checkpoint_dir=None if folder is None else folder.checkpoints)
+            table, found_scores = _adapted(model, target, task.prior, self.mode)
+        names = names or tuple(f"channel_{c}" for c in range(model.n_channels_))
+        found = _found(task, model, table, names, found_scores, time.perf_counter() - start, tuple(notes))
+        if folder is not None:
+            about = self._about(task, model, len(table), names)
+            record = summary(model, about, table["label"].to_numpy(), target.y)
+            folder.finish(found, table, record, model.set_params(**given) if self.keep_models else None)
+        return found
+
+    def _about(self, task: Task, model: TransPL, windows: int, names: tuple[str, ...]) -> About:
+        prior = None
+        if task.prior is not None:
+            prior = {str(label): float(share) for label, share in zip(model.classes_, task.prior, strict=True)}
+        return About(target_name=task.name, target_windows=windows, channel_names=names, prior=prior, **self.source)
+
+
+def _adapted(
+    model: TransPL, target: Target, prior: NDArray[np.float64] | None, mode: str
+) -> tuple[pd.DataFrame, dict[str, Any] | None]:
+    """Predictions after adaptation, and scores where the truth is known."""
+    before = None if target.y is None else model.predict(target.X)
+    model.adapt(target.X, prior, mode)
+    table = predictions_table(model, target.X, target.where)
+    if target.y is None or before is None:
+        return table, None
+    pseudo = score(target.y, model.pseudo_label(target.X).labels)
+    return table, {"pseudo_labels": pseudo, **scores(target.y, before, table["label"].to_numpy())}
+
+
+def _found(
+    task: Task,
+    model: TransPL,
+    table: pd.DataFrame,
+    names: tuple[str, ...],
+    found_scores: dict[str, Any] | None,
+    seconds: float,
+    notes: tuple[str, ...],
+) -> AdaptedTarget:
+    return AdaptedTarget(
+        task.name,
+        labels=table["label"].to_numpy().astype(model.classes_.dtype),
+        confidence=table["confidence"].to_numpy(),
+        probabilities=probabilities_in(table, len(model.classes_)),
+        channel_names=names,
+        channel_distances=model.channel_distances_,
+        channel_weights=model.channel_weights_,
+        scores=found_scores,
+        seconds=seconds,
+        notes=notes,
+        folder=task.folder,
+    )
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """Collect what is warned of inside the block, each line once: a worker has nobody to tell it to."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    said = (str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
+    notes.extend(dict.fromkeys(said))
