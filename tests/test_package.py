@@ -75,7 +75,7 @@ def test_import_is_light():
 
 
 def test_public_names_exist():
-    assert set(dir(transpl)) >= {"TransPL", "datasets", "PseudoLabels", "InputError", "__version__"}
+    assert set(dir(transpl)) >= {"TransPL", "adapt_many", "datasets", "PseudoLabels", "InputError", "__version__"}
     for name in transpl.__all__:
         assert getattr(transpl, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):

@@ -96,6 +96,12 @@ def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:
     return {str(name): float((text == str(name)).mean()) for name in classes}
 
 
+def channel_shift(model: TransPL) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distance and weight of each channel; the costly part, the alignment, is done once."""
+    distances = model.channel_distances_
+    return distances, model.fitted_method().trust(distances)
+
+
 def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None) -> dict[str, Any]:
     """All that the report tells beside the scores, as plain data; `labels` are those after adaptation."""
     return {
@@ -113,9 +119,7 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
         "classes": [str(name) for name in model.classes_],
         "channels": [
             {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(
-                about.channel_names, model.channel_distances_, model.channel_weights_, strict=True
-            )
+            for name, distance, weight in zip(about.channel_names, *channel_shift(model), strict=True)
         ],
         "sigma": model.sigma,
         "codebook_usage": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,3 +39,20 @@ class AdaptedTarget:
     error: str | None = None
     traceback: str | None = None
     folder: Path | None = None
+
+    @classmethod
+    def from_results(
+        cls, name: str, classes: NDArray, probabilities: NDArray[np.float64], summary: dict[str, Any], **more: Any
+    ) -> Self:
+        """Of probabilities and a summary, whether just made or read from a folder."""
+        channels = summary["channels"]
+        return cls(
+            name,
+            labels=classes[probabilities.argmax(axis=1)],
+            confidence=probabilities.max(axis=1),
+            probabilities=probabilities,
+            channel_names=tuple(channel["name"] for channel in channels),
+            channel_distances=np.array([channel["distance"] for channel in channels]),
+            channel_weights=np.array([channel["weight"] for channel in channels]),
+            **more,
+        )

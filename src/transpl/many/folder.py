@@ -73,15 +73,11 @@ class TargetFolder:
         if record["digest"] != self.digest or sha256(path) != record["predictions"]:
             return None
         p = probabilities_in(pd.read_csv(path, float_precision="round_trip"), len(classes))
-        channels = summary["channels"]
-        return AdaptedTarget(
+        return AdaptedTarget.from_results(
             name,
-            labels=classes[p.argmax(axis=1)],
-            confidence=p.max(axis=1),
-            probabilities=p,
-            channel_names=tuple(channel["name"] for channel in channels),
-            channel_distances=np.array([channel["distance"] for channel in channels]),
-            channel_weights=np.array([channel["weight"] for channel in channels]),
+            classes,
+            p,
+            summary,
             scores=read_json(self.home / "metrics.json") if record["scored"] else None,
             seconds=record["seconds"],
             notes=tuple(record["notes"]),

@@ -59,10 +59,18 @@ class Work:
             model.set_params(n_threads=1, verbose=False, checkpoint_dir=None if folder is None else folder.checkpoints)
             table, found_scores = _adapted(model, target, task.prior, self.mode)
         names = names or tuple(f"channel_{c}" for c in range(model.n_channels_))
-        found = _found(task, model, table, names, found_scores, time.perf_counter() - start, tuple(notes))
+        record = summary(model, self._about(task, model, len(table), names), table["label"].to_numpy(), target.y)
+        found = AdaptedTarget.from_results(
+            task.name,
+            model.classes_,
+            probabilities_in(table, len(model.classes_)),
+            record,
+            scores=found_scores,
+            seconds=time.perf_counter() - start,
+            notes=tuple(notes),
+            folder=task.folder,
+        )
         if folder is not None:
-            about = self._about(task, model, len(table), names)
-            record = summary(model, about, table["label"].to_numpy(), target.y)
             folder.finish(found, table, record, model.set_params(**given) if self.keep_models else None)
         return found
 
@@ -82,32 +90,9 @@ def _adapted(
     table = predictions_table(model, target.X, target.where)
     if target.y is None or before is None:
         return table, None
-    pseudo = score(target.y, model.pseudo_label(target.X).labels)
-    return table, {"pseudo_labels": pseudo, **scores(target.y, before, table["label"].to_numpy())}
-
-
-def _found(
-    task: Task,
-    model: TransPL,
-    table: pd.DataFrame,
-    names: tuple[str, ...],
-    found_scores: dict[str, Any] | None,
-    seconds: float,
-    notes: tuple[str, ...],
-) -> AdaptedTarget:
-    return AdaptedTarget(
-        task.name,
-        labels=table["label"].to_numpy().astype(model.classes_.dtype),
-        confidence=table["confidence"].to_numpy(),
-        probabilities=probabilities_in(table, len(model.classes_)),
-        channel_names=names,
-        channel_distances=model.channel_distances_,
-        channel_weights=model.channel_weights_,
-        scores=found_scores,
-        seconds=seconds,
-        notes=notes,
-        folder=task.folder,
-    )
+    after = table["label"].to_numpy()
+    pseudo = after if mode == "markov" else model.pseudo_label(target.X).labels
+    return table, {"pseudo_labels": score(target.y, pseudo), **scores(target.y, before, after)}
 
 
 @contextmanager

@@ -294,7 +294,13 @@ class TransPLMethod(Method):
         """How far each channel is trusted, (D,); all ones without channel alignment."""
         if not self.settings.channel_alignment:
             return np.ones(target_counts.n_channels)
-        return markov.channel_weights(self.channel_distances(target_counts), self.settings.sigma)
+        return self.trust(self.channel_distances(target_counts))
+
+    def trust(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Channel weights (D,) of distances that are known already."""
+        if not self.settings.channel_alignment:
+            return np.ones(len(distances))
+        return markov.channel_weights(distances, self.settings.sigma)
 
     def _encoded(self, windows: Windows) -> Iterator[tuple[slice, Codes]]:
         """Codes of one chunk of windows after the other, each with its rows."""

@@ -1,0 +1,224 @@
+"""The main job for many targets, and the command that starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import make_waves, refusal
+from test_cli import FAST, READ, transpl, walk
+
+from transpl import TransPL, jobs_many
+from transpl.training.loop import _Loop
+
+QUICK = [*FAST, "--backend", "inline"]
+
+
+@pytest.fixture
+def homes(tmp_path, monkeypatch):
+    """A lab, three homes, one of them without labels, and a broken one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "homes").mkdir()
+    for seed, name in enumerate(("lab", "homes/ann", "homes/bob", "homes/eve")):
+        X, y = make_waves(24, seed=seed, gain=1 + seed / 4)
+        known = {} if name == "homes/eve" else {"y": y, "class_names": np.array(["sit", "walk"])}
+        np.savez(f"{name}.npz", X=X, channel_names=np.array(["ax", "ay"]), **known)
+    (tmp_path / "homes" / "bad.npz").write_bytes(b"PK nonsense")
+    return tmp_path
+
+
+@pytest.fixture
+def epochs(monkeypatch):
+    """How many epochs were trained, in this process."""
+    trained = []
+    run_epoch = _Loop.run_epoch
+    monkeypatch.setattr(_Loop, "run_epoch", lambda loop: trained.append(loop.run.phase) or run_epoch(loop))
+    return trained
+
+
+def adapt(monkeypatch, *words):
+    return transpl(monkeypatch, "adapt", "--source", "lab.npz", "--out", "out", *QUICK, *words)
+
+
+def good(*names):
+    return [word for name in names for word in ("--target", f"homes/{name}.npz")]
+
+
+def predictions(out, name):
+    return Path(out, name, "predictions.csv").read_text()
+
+
+def test_every_target_gets_a_folder_and_a_row(monkeypatch, capsys, homes):
+    assert adapt(monkeypatch, "--target", "homes/*.npz", "--mode", "markov") == 1
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["target", "windows", "confidence", "moved", "most", "accuracy", "error"]
+    assert [line.split()[0] for line in lines[1:]] == ["ann", "bad", "bob", "eve"]
+    assert "homes/bad.npz: " in lines[2]
+    assert lines[1].split()[-1] == "%"
+    assert "%" not in lines[4]
+    assert "4/4 eve: 24 windows" in said.err
+    assert "failed: NotReadable" in said.err
+
+    table = pd.read_csv("out/summary.csv").set_index("target")
+    assert table["windows"].tolist()[0] == 24
+    assert table["error"].notna().tolist() == [False, True, False, False]
+    assert table["accuracy"].notna().tolist() == [True, False, True, False]
+    for name in ("ann", "bob", "eve"):
+        found = pd.read_csv(f"out/{name}/predictions.csv")
+        assert table.loc[name, "mean_confidence"] == pytest.approx(found["confidence"].mean())
+        assert os.path.exists(f"out/{name}/metrics.json") == (name != "eve")
+    truth = np.array(["sit", "walk"])[np.load("homes/ann.npz")["y"]]
+    right = pd.read_csv("out/ann/predictions.csv")["label"].to_numpy() == truth
+    assert table.loc["ann", "accuracy"] == pytest.approx(right.mean())
+    assert os.listdir("out/bad") == ["failed.json"]
+
+
+def test_moved_most_are_the_largest_distances(monkeypatch, homes):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    adapted = TransPL.load("out/ann/model")
+    first, second = np.argsort(-adapted.channel_distances_)
+    names, distances = ["ax", "ay"], adapted.channel_distances_
+    expected = f"{names[first]} {distances[first]:.3f}, {names[second]} {distances[second]:.3f}"
+    assert pd.read_csv("out/summary.csv")["moved_most"][0] == expected
+
+
+def test_the_same_command_goes_on_with_what_is_missing(monkeypatch, capsys, homes, epochs):
+    assert adapt(monkeypatch, "--target", "homes/*.npz") == 1
+    assert epochs == ["source", "adapt", "adapt", "adapt"]
+    before = {name: predictions("out", name) for name in ("ann", "bob", "eve")}
+    X, _ = make_waves(20, seed=7)
+    np.savez("homes/bad.npz", X=X, channel_names=np.array(["ax", "ay"]))
+    epochs.clear()
+    assert adapt(monkeypatch, "--target", "homes/*.npz") == 0
+    assert epochs == ["adapt"]
+    assert {name: predictions("out", name) for name in before} == before
+    table = pd.read_csv("out/summary.csv")
+    assert table["windows"].tolist() == [24, 20, 24, 24]
+    assert "error" not in capsys.readouterr().out.splitlines()[-5]
+
+    # Resumed or not, the results are the same.
+    assert adapt(monkeypatch, "--target", "homes/*.npz", "--out", "afresh") == 0
+    for name in (*before, "bad"):
+        assert predictions("afresh", name) == predictions("out", name)
+
+
+def test_another_source_is_learnt_anew(monkeypatch, homes, epochs):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    X, y = make_waves(24, seed=0, offset=0.2)
+    np.savez("lab.npz", X=X, y=y, class_names=np.array(["sit", "walk"]), channel_names=np.array(["ax", "ay"]))
+    before = predictions("out", "ann")
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    assert epochs == ["source", "source"]
+    assert predictions("out", "ann") != before
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov", "--seed", "4") == 0
+    assert epochs == ["source"] * 3
+
+
+def test_a_source_model_that_was_replaced_is_noticed(monkeypatch, homes, epochs):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    X, y = make_waves(24, seed=5)
+    TransPL(patch_length=4, width=16, n_heads=2, max_epochs=1).fit(X, y).save("out/model")
+    epochs.clear()
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    assert epochs == ["source"]
+
+
+def test_targets_need_not_be_quoted_and_may_be_repeated(monkeypatch, homes):
+    assert adapt(monkeypatch, "--target", "homes/ann.npz", "homes/bob.npz", "--mode", "markov") == 0
+    assert pd.read_csv("out/summary.csv")["target"].tolist() == ["ann", "bob"]
+    twice = [*good("ann", "bob", "ann"), "--out", "other"]
+    assert adapt(monkeypatch, *twice, "--mode", "markov") == 0
+    assert pd.read_csv("other/summary.csv")["target"].tolist() == ["ann", "bob"]
+
+
+def test_one_target_is_as_it_was_and_a_pattern_is_many(monkeypatch, homes):
+    assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 0
+    assert (homes / "out" / "report.html").is_file()
+    assert adapt(monkeypatch, "--target", "homes/a*.npz", "--mode", "markov", "--out", "pattern") == 0
+    assert pd.read_csv("pattern/summary.csv")["target"].tolist() == ["ann"]
+
+
+def test_model_and_report_of_a_target_are_at_hand(monkeypatch, capsys, homes):
+    assert adapt(monkeypatch, *good("ann", "bob")) == 0
+    capsys.readouterr()
+    words = ["predict", "--model", "out/ann", "--input", "homes/ann.npz", "--threads", "1"]
+    assert transpl(monkeypatch, *words) == 0
+    assert capsys.readouterr().out == predictions("out", "ann")
+    assert transpl(monkeypatch, "report", "out/ann") == 0
+    assert "From lab to ann" in (homes / "out" / "ann" / "report.html").read_text()
+
+
+def test_tables_are_read_as_the_command_says(monkeypatch, homes):
+    walk(0, 1.0).to_csv("lab.csv", index=False)
+    walk(1, 1.5).assign(who="ann", extra=1.0).to_csv("ann.csv", index=False)
+    walk(2, 1.2).drop(columns="activity").to_parquet("bob.parquet")
+    walk(3, 1.0).rename(columns={"ay": "az"}).to_csv("eve.csv", index=False)
+    words = ["--source", "lab.csv", "--target", "ann.csv", "--target", "bob.parquet", "--target", "eve.csv"]
+    assert transpl(monkeypatch, "adapt", *words, "--out", "out", *READ, *QUICK, "--prior", "walk=0.6,run=0.4") == 1
+    table = pd.read_csv("out/summary.csv").set_index("target")
+    assert table["error"].notna().tolist() == [False, False, True]
+    assert "'ay'" in table.loc["eve", "error"]
+    assert {"window", "start", "label", "p_run", "p_walk"} <= set(pd.read_csv("out/ann/predictions.csv").columns)
+    assert transpl(monkeypatch, "predict", "--model", "out/bob", "--input", "bob.parquet") == 0
+
+
+def test_processes_give_the_same(monkeypatch, homes):
+    assert adapt(monkeypatch, "--target", "homes/*.npz") == 1
+    assert adapt(monkeypatch, "--target", "homes/*.npz", "--out", "two", "--backend", "loky", "--jobs", "2") == 1
+    for name in ("ann", "bob", "eve"):
+        assert predictions("two", name) == predictions("out", name)
+    columns = ["target", "windows", "mean_confidence", "moved_most", "accuracy", "error"]
+    pd.testing.assert_frame_equal(pd.read_csv("two/summary.csv")[columns], pd.read_csv("out/summary.csv")[columns])
+
+
+def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
+    row = jobs_many._row
+
+    def interrupt(target):
+        if target.name == "bob":
+            os.kill(os.getpid(), signal.SIGINT)
+        return row(target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs_many, "_row", interrupt)
+        assert adapt(patch, *good("ann", "bob", "eve")) == 130
+    assert "adapt, demo and label go on" in capsys.readouterr().err
+    epochs.clear()
+    assert adapt(monkeypatch, *good("ann", "bob", "eve")) == 0
+    assert epochs == ["adapt"]
+    assert not os.path.exists("out/failed.json")
+
+
+WRONG = {
+    "pattern": (["--target", "homes/*.csv"], "target: expected files"),
+    "mode": ([*good("ann", "bob"), "--mode", "magic"], "mode: expected one of"),
+    "prior": ([*good("ann", "bob"), "--prior", "swim=1"], "prior: expected classes of the source"),
+    "back end": ([*good("ann", "bob"), "--backend", "threads"], "backend: expected one of"),
+    "address": ([*good("ann", "bob"), "--address", "here:1"], "address: expected None for backend 'inline'"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG.keys())
+def test_mistakes_are_found_before_any_work(monkeypatch, capsys, homes, epochs, words, message):
+    assert adapt(monkeypatch, *words) == 2
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith(f"error: {message}")
+    assert epochs == []
+
+
+def test_a_folder_of_one_target_is_not_mixed_with_many(monkeypatch, capsys, homes):
+    assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 0
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 2
+    assert "out: expected a folder for many targets" in capsys.readouterr().err
+
+
+def test_a_source_without_labels_is_refused(homes):
+    from transpl.datasets.recordings import read_recordings
+
+    with refusal("source", "--label-col"):
+        jobs_many.from_recordings(read_recordings("homes/eve.npz"), [], {})
