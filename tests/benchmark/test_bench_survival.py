@@ -164,7 +164,9 @@ def here(tmp_path_factory):
     return fingerprints
 
 
-@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+@pytest.mark.parametrize(
+    "backend", ["loky", pytest.param("dask", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
+)
 def test_every_back_end_gives_the_same_bits(home, here, backend):
     specs = plan("softmax", "transpl", pairs=[(0, 1), (1, 0)]).runs()
     found = {done.spec.digest: done for done in run_plan(specs, home / backend, jobs=2, backend=backend)}

@@ -160,6 +160,7 @@ def test_loky_gives_the_same_and_survives_a_killed_worker(model, many):
             assert_same(found[name], expected[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dask", "ray"])
 def test_clusters_give_the_same(model, many, backend):
     some = {name: many[name] for name in ("array", "bad file", "file")}
