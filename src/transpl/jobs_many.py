@@ -58,7 +58,7 @@ def from_recordings(source: Recordings, files: Sequence[Path], reading: dict[str
     reading : arguments of `read_recordings` for the files
     """
     train, validation = labelled_source(source)
-    targets = {name: TargetFile(path.absolute(), reading) for name, path in named(files, taken=_TAKEN).items()}
+    targets = {name: TargetFile(path, reading) for name, path in named(files, taken=_TAKEN).items()}
     remembered = {name: value for name, value in reading.items() if name in READING}
     return ManyJob(train, validation, targets, source.channel_names, remembered, **options)
 

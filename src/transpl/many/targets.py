@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,10 @@ class TargetFile:
 
 
 def as_target(target: Any) -> Any:
-    """A path as `TargetFile`, which any folder to work in understands; others as they are."""
+    """A path as `TargetFile`, from the root on: a worker may be at home in another folder. Others as they are."""
     if isinstance(target, str | os.PathLike):
-        return TargetFile(Path(target).absolute())
-    return target
+        target = TargetFile(Path(target))
+    return replace(target, path=target.path.absolute()) if isinstance(target, TargetFile) else target
 
 
 def read_target(target: Any, channel_names: tuple[str, ...] | None) -> tuple[Target, tuple[str, ...] | None]:
