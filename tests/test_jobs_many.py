@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -181,7 +180,7 @@ def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
 
     def interrupt(target):
         if target.name == "bob":
-            os.kill(os.getpid(), signal.SIGINT)
+            raise KeyboardInterrupt
         return row(target)
 
     with monkeypatch.context() as patch:
