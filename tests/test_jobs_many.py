@@ -186,7 +186,7 @@ def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
     with monkeypatch.context() as patch:
         patch.setattr(jobs_many, "_row", interrupt)
         assert adapt(patch, *good("ann", "bob", "eve")) == 130
-    assert "adapt, demo and label go on" in capsys.readouterr().err
+    assert "adapt, bench, demo and label go on" in capsys.readouterr().err
     epochs.clear()
     assert adapt(monkeypatch, *good("ann", "bob", "eve")) == 0
     assert epochs == ["adapt"]
