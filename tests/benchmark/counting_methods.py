@@ -24,7 +24,7 @@ def trace(event):
 
 def meet():
     """Wait until enough processes are here."""
-    patience = time.monotonic() + 120
+    patience = time.monotonic() + 600
     while len({path.read_text() for path in TRACE.glob("run *")}) < int(os.environ.get("MEET", "1")):
         if time.monotonic() > patience:
             raise TimeoutError
@@ -51,10 +51,8 @@ class Counted(NoAdapt):
 
 @register("deadly", family="own", needs="source", reference="-")
 class Deadly(Counted):
-    """Kills its process, but for the last of three times."""
+    """Kills its process."""
 
     def _adapt(self, target, prior):
         trace("deadly")
-        if len(list(TRACE.glob("deadly *"))) < 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-        super()._adapt(target, prior)
+        os.kill(os.getpid(), signal.SIGKILL)

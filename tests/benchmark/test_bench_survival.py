@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -21,6 +22,7 @@ from transpl.benchmark.store import Store
 METHODS = Path(__file__).with_name("counting_methods.py")
 LONGER = {**CHANGES, "max_epochs": 6, "check_every": 1, "adapt_patience": 6, "source_patience": 6}
 SET = [word for name, value in LONGER.items() for word in ("--set", f"{name}={value}")]
+PATIENCE = 600  # seconds, for machines that have much else to do
 PAIRS = ("0-1", "1-2", "2-3", "3-4", "4-0")
 
 
@@ -58,7 +60,7 @@ def finished(out):
 def kill_when(out, n, words):
     """Start a bench, and kill it with everything it started once it has n results."""
     process = start(words)
-    patience = time.monotonic() + 240
+    patience = time.monotonic() + PATIENCE
     while len(finished(out)) < n and process.poll() is None:
         assert time.monotonic() < patience
         time.sleep(0.01)
@@ -121,7 +123,7 @@ def test_two_benches_on_one_folder_make_every_run_once(monkeypatch, home, backen
     words = bench(out, pairs=("0-1", "0-2", "0-3", "1-0"), seeds=2, methods=["counted"], backend=backend)
     both = [start([*words, "--import", str(METHODS)]) for _ in range(2)]
     for process in both:
-        _, said = process.communicate(timeout=400)
+        _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         assert said.endswith(f"8 of 8 runs finished; results in {out}\n")
     runs = traces(home, "run")
@@ -132,20 +134,15 @@ def test_two_benches_on_one_folder_make_every_run_once(monkeypatch, home, backen
 
 
 def test_a_run_that_kills_its_worker_costs_itself_only(home):
-    """It dies twice, leaves a record, and is made by the next bench."""
-    out = home / "out"
-    words = bench(out, pairs=("0-1",), seeds=1, methods=["deadly", "counted"], backend="loky", jobs=2)
-    died = start([*words, "--import", str(METHODS)])
-    _, said = died.communicate(timeout=300)
-    assert died.returncode == 1, said
-    assert "small 0-1 deadly seed 0: failed: worker died (signal SIGKILL)\n" in said
-    assert said.endswith(f"1 of 2 runs finished; results in {out}\n")
-    (failed,) = (failure for spec in Store(out).planned() if (failure := Store(out).failure(spec)) is not None)
-    assert (failed.spec.method, failed.attempts) == ("deadly", 2)
-    again = start([*words, "--import", str(METHODS)])
-    _, said = again.communicate(timeout=300)
-    assert again.returncode == 0, said
-    assert Store(out).missing(Store(out).planned()) == []
+    """It is tried again in another worker and leaves a record. Its method is known to the workers alone."""
+    (spec,) = plan("no-adapt").runs()
+    deadly, counted = (replace(spec, method=method) for method in ("deadly", "counted"))
+    found = {done.spec.method: done for done in run_plan([deadly, counted], home / "out", plugins=[str(METHODS)])}
+    assert found["counted"].error is None
+    assert found["deadly"].error == "worker died (signal SIGKILL)"
+    assert len(traces(home, "deadly")) == 2
+    assert Store(home / "out").failure(deadly).attempts == 2
+    assert Store(home / "out").missing([deadly, counted]) == [deadly]
 
 
 @pytest.fixture(scope="module")
@@ -168,9 +165,9 @@ def here(tmp_path_factory):
     "backend", ["loky", pytest.param("dask", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
 )
 def test_every_back_end_gives_the_same_bits(home, here, backend):
-    specs = plan("softmax", "transpl", pairs=[(0, 1), (1, 0)]).runs()
+    specs = plan("softmax", "transpl").runs()
     found = {done.spec.digest: done for done in run_plan(specs, home / backend, jobs=2, backend=backend)}
-    assert [done.error for done in found.values()] == [None] * 4
+    assert [done.error for done in found.values()] == [None] * 2
     assert {digest: done.result.fingerprint for digest, done in found.items()} == here(specs)
-    assert len(list((home / backend / "sources").glob("*/source.json"))) == 2
+    assert len(list((home / backend / "sources").glob("*/source.json"))) == 1
     assert half_files(home / backend) == []
