@@ -1,5 +1,7 @@
 """A new method in forty lines, beside two known ones on made data: python examples/new_method.py
 
+Many pairs, seeds and data sets: transpl bench --import examples/new_method.py --dataset synthetic --methods euclidean
+
 Euclidean alignment (He and Wu 2020), at the input: x' = S_s^{1/2} S_t^{-1/2} (x - m_t) + m_s, with the mean m and the
 covariance S over channels of source (s) and target (t). The target then looks like the source to its classifier; no
 gradient, no labels.

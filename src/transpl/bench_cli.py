@@ -187,7 +187,7 @@ def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
 
 
 def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
-    from transpl.benchmark.statistics import statistics_over_pairs
+    from transpl.benchmark.statistics import least_p, statistics_over_pairs
     from transpl.benchmark.tabulate import scores_by_pair
 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
@@ -196,6 +196,9 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
     lines.append(
         "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
     )
+    least = least_p(len(found.pairs), len(found.tests))
+    if least >= found.alpha:
+        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least:.3f}")
     return "\n".join(lines)
 
 

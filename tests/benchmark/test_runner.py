@@ -235,12 +235,13 @@ def counting(tmp_path, monkeypatch):
 
 def test_methods_from_a_file(home, own_registry, tmp_path, monkeypatch):
     calls = counting(tmp_path, monkeypatch)
-    (spec,) = plan("counted").runs()
-    assert "counted.py" not in json.dumps(spec.as_dict())
+    specs = plan("counted", "no-adapt").runs()
+    assert "counted.py" not in json.dumps(specs[0].as_dict())
     monkeypatch.chdir(tmp_path)
-    (done,) = run([spec], home, plugins=["counted.py"])
-    assert done.error is None
-    assert done.result.versions["counted.py"].startswith("sha256 ")
+    mine, other = run(specs, home, plugins=["counted.py"])
+    assert (mine.error, other.error) == (None, None)
+    assert mine.result.versions["counted.py"].startswith("sha256 ")
+    assert "counted.py" not in other.result.versions
     assert len(calls()) == 1
 
 

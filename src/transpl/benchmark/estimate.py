@@ -8,7 +8,7 @@ from statistics import median
 from transpl.benchmark.result import Result
 from transpl.benchmark.spec import RunSpec, digest_of
 
-_OWN_STAGES = ("adapt", "label", "predict")
+_OWN_STAGES = ("start", "adapt", "label", "predict")
 
 
 class Timings:

@@ -40,7 +40,7 @@ def execute(
             return found
         import_plugins(plugins)
         finished = _made(spec, store, device)
-        result = replace(finished.result, versions={**finished.result.versions, **plugin_versions(plugins)})
+        result = replace(finished.result, versions=finished.result.versions | _own_versions(spec, plugins))
         store.write(spec, result, finished.arrays)
         return result
 
@@ -52,6 +52,12 @@ def _made(spec: RunSpec, store: Store, device: str) -> Finished:
     blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
     model = _source_model(spec, method, pair, evaluator, store)
     return run_method(blank, method, model, pair, evaluator, spec.goal)
+
+
+def _own_versions(spec: RunSpec, plugins: Sequence[str]) -> dict[str, str]:
+    """What the code of a method from outside the package is."""
+    outside = not entry(spec.method).method.__module__.startswith("transpl.")
+    return plugin_versions(plugins) if outside else {}
 
 
 def _source_model(spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluator, store: Store) -> SourceModel:

@@ -141,6 +141,13 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
+def least_p(n_pairs: int, n_tests: int) -> float:
+    r"""min(1, m 2^{1 - n}): Holm's p of the clearest of m tests if one method wins on all n pairs."""
+    whole_number("n_pairs", n_pairs, least=1)
+    whole_number("n_tests", n_tests, least=1)
+    return min(1.0, n_tests * 2.0 ** (1 - n_pairs))
+
+
 def tie_groups(methods: Sequence[str], different: set[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
     """Maximal runs of at least two neighbours in rank among whom no two differ: the bars of the diagram.
 
