@@ -26,6 +26,7 @@ from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers, run_all
 from transpl.persistence import fingerprint
 from transpl.results import class_shares
+from transpl.windows import name_channels
 
 __all__ = ["AdaptedTarget", "TargetFile", "adapt_many"]
 
@@ -167,9 +168,7 @@ def _checked_home(out: str | os.PathLike[str] | None, address: str | None) -> Pa
 
 
 def _checked_names(names: Sequence[str] | None, channels: int) -> tuple[str, ...] | None:
-    if names is not None and len(names) != channels:
-        raise wrong("channel_names", expected=f"{channels} names", got=len(names), advice="One per channel.")
-    return None if names is None else tuple(names)
+    return None if names is None else name_channels(names, channels)
 
 
 def _check_targets(targets: Mapping[str, Any], home: Path | None) -> None:
