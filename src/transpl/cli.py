@@ -14,9 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl.bench_cli import bench, table
+from transpl.cli_options import (
+    Columns,
+    Device,
+    DomainColumn,
+    GroupColumn,
+    OnlyDomain,
+    Step,
+    Threads,
+    TimeColumn,
+    Window,
+)
+from transpl.cli_options import reading_of as _reading
+from transpl.cli_options import say as _say
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.methods_cli import methods
+from transpl.monitor_cli import monitor
 
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
@@ -39,18 +53,8 @@ app.add_typer(datasets_app, name="datasets")
 app.command(epilog="Example: `transpl bench --dataset ucihar --methods all --seeds 3 --jobs 2`")(bench)
 app.command(epilog="Example: `transpl table transpl-bench --which full --statistics`")(table)
 
-Columns = Annotated[
-    str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
-]
-DomainColumn = Annotated[str | None, typer.Option(help="Column that names the domain (user, device, patient).")]
-TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
-GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
-Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
-Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Mode = Annotated[str, typer.Option(help="finetune: train on the pseudo-labels; markov: no gradient step.")]
 
 
@@ -175,7 +179,7 @@ def predict(
     input: Annotated[Path, typer.Option(help="Recordings: npz, csv or parquet.")],
     out: Annotated[Path | None, typer.Option(help="File for the table. Default: stdout.")] = None,
     domain_col: DomainColumn = None,
-    domain: Annotated[str | None, typer.Option(help="Use only these rows.")] = None,
+    domain: OnlyDomain = None,
     time_col: TimeColumn = None,
     group_col: GroupColumn = None,
     channels: Columns = None,
@@ -239,6 +243,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt,
 
 
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)
+app.command(epilog="Example: `transpl monitor --model results --input today.csv --json`")(monitor)
 
 
 @app.callback(invoke_without_command=True)
@@ -263,10 +268,6 @@ def main() -> None:
         raise
     except (OSError, RuntimeError) as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _fail(message: str, code: int) -> None:
@@ -313,15 +314,6 @@ def _pair(text: str | None, data: Any) -> tuple[int, int]:
     except ValueError:
         raise wrong("--pair", expected="two domain numbers, as 2-7", got=repr(text), advice="See the docs.") from None
     return source, target
-
-
-def _reading(
-    time_col: str | None, group_col: str | None, channels: str | None, window: int | None, step: int | None
-) -> dict[str, Any]:
-    """How recordings are read: what was given; the rest is `read_recordings`' own choice."""
-    names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
-    given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _shares(text: str | None) -> dict[str, float] | None:

@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from transpl.drift import Drift
 from transpl.errors import unreadable, whole_number, wrong
 from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
 from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
-from transpl.methods.explaining import explain, shift_report
+from transpl.methods.explaining import drift, explain, shift_report
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
@@ -300,6 +301,27 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if X is None:
             return report
         return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
+
+    def drift(
+        self,
+        X: Any,
+        reference: Any = None,
+        *,
+        channel_names: Sequence[str] | None = None,
+        level: float = 0.99,
+        n_shuffles: int = 200,
+        block: int = 1,
+    ) -> Drift:
+        """Say which channels of new windows have moved further from the source's than chance moves them.
+
+        reference : windows to compare with instead of the source's, say those that the model was adapted to
+        level : if nothing has changed, no channel at all is reported in this share of the cases
+        n_shuffles, block : how the band is found, see `transpl.drift.chance_band`
+        """
+        method, windows = self.fitted_method(), self._seen_windows(X, "X")
+        trusted = None if reference is None else self._seen_windows(reference, "reference")
+        names = name_channels(channel_names, self.n_channels_)
+        return drift(method, windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""

@@ -10,7 +10,7 @@ import pytest
 from code_chains import COST, chains
 from conftest import refusal
 
-from transpl.drift import Drift, measure_drift
+from transpl.drift import Drift, measure_drift, movements
 from transpl.markov import TransitionCounts, channel_distances
 
 NAMES = ("ax", "ay")
@@ -18,7 +18,7 @@ TRIALS = 30
 
 
 def drift(codes: np.ndarray, reference: np.ndarray, **options) -> Drift:
-    return measure_drift(codes, reference, COST, NAMES, **{"level": 0.9, "n_resamples": 40, **options})
+    return measure_drift(codes, reference, COST, NAMES, **{"level": 0.9, "n_shuffles": 40, **options})
 
 
 @pytest.mark.parametrize("n", [20, 120])
@@ -29,13 +29,23 @@ def test_windows_of_the_same_process_mostly_stay_and_others_leave(n):
     assert all(drift(chains(n, 2000 + i, stay=0.95), chains(60, i), seed=i).left.all() for i in range(5))
 
 
-def test_distances_are_those_of_the_paper():
+def test_distances_are_movements_and_those_of_the_paper_stand_beside_them():
     new, old = chains(20, 1), chains(60, 0)
     counts = [TransitionCounts.from_codes(part, 4) for part in (old, new)]
-    assert np.array_equal(drift(new, old).distances, channel_distances(*counts, COST))
+    assert np.array_equal(drift(new, old).distances, movements(*counts, COST))
+    assert np.array_equal(drift(new, old).channel_distances, channel_distances(*counts, COST))
     smoothed = drift(new, old, smoothing="additive", epsilon=0.1)
-    assert np.array_equal(smoothed.distances, channel_distances(*counts, COST, "additive", 0.1))
-    assert (smoothed.upper < drift(new, old).upper).all()
+    assert np.array_equal(smoothed.channel_distances, channel_distances(*counts, COST, "additive", 0.1))
+    assert np.array_equal(smoothed.distances, drift(new, old).distances)
+
+
+def test_a_sensor_that_sticks_at_a_code_never_seen_leaves():
+    old = chains(60, 0) % 3
+    new = chains(20, 1) % 3
+    new[:, 1] = 3
+    found = drift(new, old)
+    assert found.left.tolist() == [False, True]
+    assert found.channel_distances[1] == 0  # the paper's rule leaves such codes out
 
 
 def one_moved() -> Drift:
@@ -50,7 +60,7 @@ def test_the_channel_that_moved_is_named():
     table = found.table()
     assert table["channel"].tolist() == ["ay", "ax"]
     assert table["left"].tolist() == [True, False]
-    assert "1 of 2 channels moved further than what 40 windows of the source" in found.sentence()
+    assert "1 of 2 channels moved further than chance moves windows like those of the source" in found.sentence()
     assert f"ay ({found.distances[1]:.3f}, at most {found.upper[1]:.3f})" in found.sentence()
     calm = drift(chains(40, 1), chains(60, 0))
     assert not calm.drifted
@@ -61,7 +71,7 @@ def test_json_has_the_documented_keys_and_the_tables_numbers():
     found = one_moved()
     read = json.loads(json.dumps(found.as_json()))
     assert list(read) == [
-        "format", "drifted", "compared_with", "windows", "reference_windows", "level", "resamples", "block",
+        "format", "drifted", "compared_with", "windows", "reference_windows", "level", "shuffles", "block",
         "channels", "sentence",
     ]  # fmt: skip
     assert (read["format"], read["drifted"], read["windows"], read["reference_windows"]) == (

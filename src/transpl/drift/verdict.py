@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.drift.band import bootstrap_band
+from transpl.drift.band import chance_band
+from transpl.drift.movement import movements
 from transpl.errors import wrong
 from transpl.markov import TransitionCounts, channel_distances
 
@@ -21,15 +22,17 @@ FEWEST_WINDOWS = 10  # of fewer, chance moves the codes so far that nothing can 
 class Drift:
     """How far each channel of new windows is from a reference, and how far chance would move it.
 
-    distances : (channels,) between code transitions, 0 is none
-    usual, upper : (channels,) what as many windows of the reference itself show on average, and at most: all channels
-        stay below `upper` in a share `level` of the cases
+    channel_distances : (channels,) of the paper, which decide how far a channel is trusted; not judged here
+    distances : (channels,) `movements` of the codes, 0 is none
+    usual, upper : (channels,) what chance shows on average, and at most: if new windows are like those of the
+        reference, all channels stay below `upper` in a share `level` of the cases
     windows, reference_windows : how many were compared
     compared_with : "source" or "reference"
-    resamples, block : how the band was drawn
+    shuffles, block : how the band was found, see `chance_band`
     """
 
     channel_names: tuple[str, ...]
+    channel_distances: NDArray[np.float64]
     distances: NDArray[np.float64]
     usual: NDArray[np.float64]
     upper: NDArray[np.float64]
@@ -37,7 +40,7 @@ class Drift:
     windows: int
     reference_windows: int
     compared_with: str
-    resamples: int
+    shuffles: int
     block: int
 
     @property
@@ -58,6 +61,7 @@ class Drift:
                 "usual": self.usual,
                 "upper": self.upper,
                 "left": self.left,
+                "channel_distance": self.channel_distances,
             }
         )
         excess = (self.distances - self.upper) / np.where(self.upper > 0, self.upper, 1.0)
@@ -65,18 +69,15 @@ class Drift:
 
     def sentence(self) -> str:
         """The answer in one sentence."""
-        band = (
-            f"what {self.windows:,} windows of the {self.compared_with} itself show in {100 * self.level:g} % of cases"
-        )
+        chance = f"chance moves windows like those of the {self.compared_with} in {100 * self.level:g} % of cases"
         if not self.drifted:
-            return f"No channel moved further than {band}."
+            return f"No channel moved further than {chance}."
         gone = self.table().query("left")
         names = ", ".join(f"{row.channel} ({row.distance:.3f}, at most {row.upper:.3f})" for row in gone.itertuples())
-        return f"{len(gone)} of {len(self.channel_names)} channels moved further than {band}: {names}."
+        return f"{len(gone)} of {len(self.channel_names)} channels moved further than {chance}: {names}."
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; the keys stay."""
-        rows = zip(self.channel_names, self.distances, self.usual, self.upper, self.left, strict=True)
         return {
             "format": FORMAT,
             "drifted": self.drifted,
@@ -84,13 +85,20 @@ class Drift:
             "windows": self.windows,
             "reference_windows": self.reference_windows,
             "level": self.level,
-            "resamples": self.resamples,
+            "shuffles": self.shuffles,
             "block": self.block,
-            "channels": [
-                {"name": name, "distance": float(d), "usual": float(m), "upper": float(u), "left": bool(gone)}
-                for name, d, m, u, gone in rows
-            ],
+            "channels": [self._channel(d) for d in range(len(self.channel_names))],
             "sentence": self.sentence(),
+        }
+
+    def _channel(self, d: int) -> dict[str, Any]:
+        return {
+            "name": self.channel_names[d],
+            "distance": float(self.distances[d]),
+            "usual": float(self.usual[d]),
+            "upper": float(self.upper[d]),
+            "left": bool(self.left[d]),
+            "channel_distance": float(self.channel_distances[d]),
         }
 
 
@@ -102,30 +110,31 @@ def measure_drift(
     *,
     compared_with: str = "source",
     level: float = 0.99,
-    n_resamples: int = 200,
+    n_shuffles: int = 200,
     block: int = 1,
     smoothing: str = "floor",
     epsilon: float | None = None,
     seed: int = 0,
 ) -> Drift:
-    """Compare codes (windows, channels, N) of new windows with those of a reference; options as in `bootstrap_band`."""
+    """Compare codes (windows, channels, N) of new windows with those of a reference; options as in `chance_band`.
+
+    smoothing, epsilon : of the paper's distances, which stand beside those that are judged
+    """
     _check_enough("X", codes)
     _check_enough(compared_with, reference)
     n_codes = np.shape(cost)[0]
     here, there = (TransitionCounts.from_codes(part, n_codes) for part in (codes, reference))
-    how: dict[str, Any] = {"smoothing": smoothing, "epsilon": epsilon}
-    band = bootstrap_band(
-        reference, cost, len(codes), level=level, n_resamples=n_resamples, block=block, seed=seed, **how
-    )
+    band = chance_band(codes, reference, cost, level=level, n_shuffles=n_shuffles, block=block, seed=seed)
     return Drift(
         channel_names,
-        channel_distances(there, here, cost, **how),
+        channel_distances(there, here, cost, smoothing, epsilon),
+        movements(there, here, cost),
         *band,
         level=level,
         windows=len(codes),
         reference_windows=len(reference),
         compared_with=compared_with,
-        resamples=n_resamples,
+        shuffles=n_shuffles,
         block=block,
     )
 
