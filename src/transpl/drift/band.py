@@ -49,7 +49,7 @@ def chance_band(
         neighbours overlap or activities last, that makes the band too narrow
     """
     # Why not a bootstrap of the reference alone: two samples of the same windows share their rare transitions, where
-    # new windows bring others. On real codes that band is left in half to all cases in which nothing has changed.
+    # new windows bring others. On real codes that band is left far too often (docs/design.md has the figures).
     n_codes = np.shape(cost)[0]
     sides = [check_codes(codes, n_codes) for codes in (new, reference)]
     share("level", level)

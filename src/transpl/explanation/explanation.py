@@ -178,8 +178,8 @@ class Explanation:
         return int(found[0])
 
     def _check_shapes(self) -> None:
-        K, D, n_codes = len(self.classes), len(self.channel_names), self.log_probabilities.shape[-1]
-        n = len(check_codes(self.codes, n_codes))
+        n, K, D = len(self), len(self.classes), len(self.channel_names)
+        n_codes = self.log_probabilities.shape[-1]
         expected = {
             "codes": (n, D, self.codes.shape[-1]),
             "log_probabilities": (K, D, n_codes, n_codes),
@@ -198,5 +198,6 @@ class Explanation:
                 raise wrong(
                     name, expected=f"shape {shape}", got=getattr(self, name).shape, advice="Use TransPL.explain."
                 )
+        check_codes(self.codes, n_codes)
         if self.nearest is not None and len(self.nearest) != n:
             raise wrong("nearest", expected=f"{n} rows", got=len(self.nearest), advice="Use TransPL.explain.")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
 
 _NAMED = 3  # channels; more do not fit a sentence
-_ALIKE = 0.01  # parts of the vote that differ by less are not worth telling apart
+_ALIKE = 0.05  # of an equal part of the vote; what differs by less is not worth telling apart
+_SET_ASIDE = 0.25  # of the most trusted channel's share
 _ANSWERED_BY = {
     "finetune": "The fine-tuned network answers",
     "source": "The source network, which is not adapted, answers",
@@ -25,7 +26,8 @@ _ANSWERED_BY = {
 def sentence_of(one: Explanation) -> str:
     """Say which channels carried the label of a single window, which were set aside, and who else answers what.
 
-    A channel carried its part of the label's probability. It is set aside if it has less than half of an equal share.
+    A channel carried its part of the label's probability. It is set aside if it counts less than a quarter of the most
+    trusted one.
     """
     k = int(one.probabilities[0].argmax())
     parts = one.votes[0, :, k] / one.votes[0, :, k].sum()
@@ -37,7 +39,7 @@ def _carried(parts: NDArray[np.float64], names: Sequence[str]) -> str:
     D = len(parts)
     if D == 1:
         return f"its one channel, {names[0]}, carried the whole vote"
-    if np.ptp(parts) < _ALIKE:
+    if np.ptp(parts) < _ALIKE / D:
         return f"{'both' if D == 2 else f'all {D}'} channels carried about the same part of the vote"
     order = np.argsort(-parts, kind="stable")
     enough = 1 + int(np.searchsorted(np.cumsum(parts[order]), 0.5))
@@ -47,10 +49,9 @@ def _carried(parts: NDArray[np.float64], names: Sequence[str]) -> str:
 
 
 def _set_aside(one: Explanation) -> list[str]:
-    D = len(one.shares)
-    if D > 1 and one.weights.max() <= NEGLIGIBLE_WEIGHT:
+    if len(one.shares) > 1 and one.weights.max() <= NEGLIGIBLE_WEIGHT:
         return ["every channel has shifted away, so all count alike"]
-    aside = np.flatnonzero(one.shares < 0.5 / D)
+    aside = np.flatnonzero(one.shares < _SET_ASIDE * one.shares.max())
     if not len(aside):
         return []
     aside = aside[np.argsort(one.weights[aside], kind="stable")]

@@ -29,8 +29,9 @@ class ShiftReport:
     row_distances : (D, n_c) the earth mover's distance between row i of the source's and of the target's matrix
     weights : (D,) how far each channel is trusted
     source_shares : (K,) class proportions of the source's windows
-    target_shares : (K,) those of the target, *estimated*: the mean of the vote's probabilities over its windows. None
-        if no window was labelled. A flat vote pulls this estimate towards equal shares
+    target_shares : (K,) those of the target, *estimated*: the mean of the vote's probabilities, or None
+
+    A flat vote pulls this estimate towards equal shares.
     """
 
     classes: tuple[str, ...]
@@ -131,7 +132,7 @@ class ShiftReport:
         source, target : probability of to_code after from_code; 0 if from_code never occurred
         difference : target - source
         visited : the share of the target's transitions that leave from_code
-        moved : visited * |difference|, by which rows are ordered: a large difference that is hardly ever met comes late
+        moved : visited * abs(difference), the order of rows: a large difference that is hardly ever met comes late
         row_share : the share of the channel's distance that comes from from_code's row
         """
         tables = [self._transitions(d, n) for d in self._order()]

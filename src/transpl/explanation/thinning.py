@@ -30,8 +30,9 @@ def _quotas(sizes: list[int], total: int) -> list[int]:
     quotas = [0] * len(sizes)
     while total and any(size > quota for size, quota in zip(sizes, quotas, strict=True)):
         open_ = [k for k, size in enumerate(sizes) if size > quotas[k]]
+        each = max(1, total // len(open_))
         for k in open_[:total]:
-            more = min(max(1, total // len(open_)), sizes[k] - quotas[k])
+            more = min(each, sizes[k] - quotas[k])
             quotas[k] += more
             total -= more
     return quotas

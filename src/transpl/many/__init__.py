@@ -54,16 +54,16 @@ def adapt_many(
     it is. Each target is adapted on one thread, from the source model, as `model.adapt` would: neither the others nor
     `jobs` and `backend` change its numbers.
 
-    targets : by name; windows as `adapt` takes them, the path of a file that the worker reads (.npy; npz, csv or
-        parquet as `read_recordings` reads them; `TargetFile` says how), or a function that the worker calls for windows
-    mode : as in `adapt`. "finetune" needs source rows: those of `fit`, or X_source and y_source for a loaded model
-    priors : label proportions of those targets whose are known, by name of the target
-    channel_names : of the source; a file with other channels is refused
-    source_name : for the report
-    out : a folder. Each target gets a folder of its own there with `predictions.csv`, `summary.json`, `metrics.json`
-        if it has labels to score with, and `model` with `keep_models`. The same call again yields what is finished
-        from there and makes only the rest; what has changed (model, settings, windows) is made anew
-    jobs, backend, retries, address : as in `transpl.parallel.run_all`. All machines of a cluster must see `out`
+    - targets : by name; windows as `adapt` takes them, the path of a file that the worker reads (.npy; npz, csv or
+      parquet as `read_recordings` reads them; `TargetFile` says how), or a function that the worker calls for windows
+    - mode : as in `adapt`. "finetune" needs source rows: those of `fit`, or X_source and y_source for a loaded model
+    - priors : label proportions of those targets whose are known, by name of the target
+    - channel_names : of the source; a file with other channels is refused
+    - source_name : for the report
+    - out : a folder. Each target gets a folder of its own there with `predictions.csv`, `summary.json`, `metrics.json`
+      if it has labels to score with, and `model` with `keep_models`. The same call again yields what is finished
+      from there and makes only the rest; what has changed (model, settings, windows) is made anew
+    - jobs, backend, retries, address : as in `transpl.parallel.run_all`. All machines of a cluster must see `out`
     """
     if not isinstance(model, TransPL):
         raise wrong("model", expected="a fitted TransPL", got=type(model).__name__, advice="Fit or load one.")

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from transpl.estimator import TransPL
 from transpl.many.adapted import AdaptedTarget
-from transpl.many.folder import TargetFolder, probabilities_in
+from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Parcel
 from transpl.many.targets import read_target
-from transpl.results import About, Target, predictions_table, score, scores, summary
+from transpl.results import About, Target, predictions_table, probabilities_in, score, scores, summary
 from transpl.windows import name_channels
 
 
