@@ -31,6 +31,7 @@ from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.methods_cli import methods
 from transpl.monitor_cli import monitor
+from transpl.review_cli import review
 
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
@@ -118,6 +119,10 @@ def adapt(
     window: Window = None,
     step: Step = None,
     prior: Annotated[str | None, typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.")] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(help="Target windows that you labelled, as `transpl review` lists them. May be repeated."),
+    ] = None,
     mode: Mode = "finetune",
     patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
     width: Annotated[int, typer.Option(min=8, help="Size of the network: 64 or 128.")] = 64,
@@ -161,13 +166,15 @@ def adapt(
         verbose=True,
     )
     if len(given) > 1 or is_pattern(given[0]):
+        if labels:
+            raise wrong("--labels", expected="one target", got=f"{len(files)}", advice="Adapt to this one by itself.")
         many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
         table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
         _tell_many(table, out)
         return
     field = read_recordings(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
     _say(field.description)
-    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, **how)
+    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
     outcome = jobs.run(job, model, out, _say)
     jobs.remember_reading(out, reading)
     _tell(outcome)
@@ -244,6 +251,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt,
 
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)
 app.command(epilog="Example: `transpl monitor --model results --input today.csv --json`")(monitor)
+app.command(epilog="Example: `transpl review --model results --n 20 --out few.csv`")(review)
 
 
 @app.callback(invoke_without_command=True)
@@ -293,6 +301,9 @@ def _tell(outcome: Outcome) -> None:
                 f"{words:<30} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
                 f"   ({found['windows']} windows)"
             )
+    given = (outcome.metrics or {}).get("labels_given", 0)
+    if given:
+        typer.echo(f"the {given} windows that you labelled are not scored")
     typer.echo(f"open {outcome.folder / 'report.html'}")
 
 

@@ -26,6 +26,7 @@ from transpl.persistence import load_model, save_model
 from transpl.sources import (
     check_labels,
     class_indices,
+    few_label_indices,
     held_out_rows,
     hold_out,
     is_table,
@@ -106,7 +107,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     codebook_
         (n_coarse, width) coarse code vectors
     class_counts_, source_counts_, target_counts_
-        `TransitionCounts` by class and channel, and by channel
+        `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added
     channel_distances_, channel_weights_
         (channels,) how far each channel moved, how far it is trusted
     codebook_usage_
@@ -228,6 +229,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         prior: ArrayLike | dict[Any, float] | None = None,
         mode: str = "finetune",
         *,
+        few_labels: ArrayLike | dict[int, Any] | None = None,
         X_source: Any = None,
         y_source: ArrayLike | None = None,
     ) -> Self:
@@ -235,6 +237,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
         mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
+        few_labels : labels that a person gave to some of the target windows, {row: label} or one per window with None,
+            NaN or "" where unknown. They take the place of pseudo-labels, and their transitions are counted in
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
         """
         method = self.fitted_method()
@@ -242,7 +246,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
-        method.adapt(windows, self.class_shares(prior), mode)
+        known = few_label_indices(few_labels, len(windows), self.classes_)
+        method.adapt(windows, self.class_shares(prior), mode, known)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
@@ -399,11 +404,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def class_counts_(self) -> TransitionCounts:
-        return self.method_.state.class_counts
+        return self.method_.state.voting_counts
 
     @property
     def source_counts_(self) -> TransitionCounts:
-        return self.class_counts_.pooled()
+        return self.method_.state.class_counts.pooled()
 
     @property
     def target_counts_(self) -> TransitionCounts:

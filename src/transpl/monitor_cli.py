@@ -62,8 +62,7 @@ def monitor(
     fitted, reading = jobs.load_model(model)
     fitted.set_params(n_threads=threads, device=device)
     reading |= reading_of(time_col, group_col, channels, window, step)
-    whose = {"domain": domain, "domain_col": domain_col}
-    new = read_recordings(input, **whose, **reading)
+    new = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
     say(new.description)
     trusted = None if reference is None else read_recordings(reference, **reading)
     if trusted is not None:

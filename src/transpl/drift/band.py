@@ -51,16 +51,14 @@ def chance_band(
     # Why not a bootstrap of the reference alone: two samples of the same windows share their rare transitions, where
     # new windows bring others. On real codes that band is left far too often (docs/design.md has the figures).
     n_codes = np.shape(cost)[0]
-    sides = [check_codes(codes, n_codes) for codes in (new, reference)]
+    here, there = (check_codes(codes, n_codes) for codes in (new, reference))
     share("level", level)
     whole_number("n_shuffles", n_shuffles, least=1)
     whole_number("block", block, least=1)
     rank = _rank(level, n_shuffles)
-    for s in sides:
-        _check_blocks(len(s), block)
-    rng = np.random.default_rng(seed)
-    dealt = dealt_counts(*sides, n_codes, n_shuffles, block, rng)
-    chance = np.stack([movements(there, here, cost) for here, there in dealt])
+    _check_blocks(min(len(here), len(there)), block)
+    shuffles = dealt_counts(here, there, n_codes, n_shuffles, block, np.random.default_rng(seed))
+    chance = np.stack([movements(rest, dealt, cost) for dealt, rest in shuffles])
     return simultaneous_band(chance, rank)
 
 
@@ -80,22 +78,20 @@ def dealt_counts(
     Counts add up: those of the new side are \sum_u w_u counts_u, with w_u = 1 if block u was dealt to it. That is one
     matrix product for many shuffles; the rest is the other side's.
     """
-    D = new.shape[1]
-    everything = sum(
-        (TransitionCounts.from_codes(s, n_codes) for s in (new, reference)), TransitionCounts.empty(D, n_codes)
-    )
-    n_new, n_blocks = (sum(-(-len(s) // block) for s in part) for part in ((new,), (new, reference)))
-    at_once = max(1, _DEALT_AT_ONCE // n_blocks)
+    D, both = new.shape[1], (new, reference)
+    everything = sum((TransitionCounts.from_codes(s, n_codes) for s in both), TransitionCounts.empty(D, n_codes))
+    n_new, n_old = (-(-len(s) // block) for s in both)
+    at_once = max(1, _DEALT_AT_ONCE // (n_new + n_old))
     for first in range(0, n_shuffles, at_once):
-        w = np.zeros((min(at_once, n_shuffles - first), n_blocks))
+        w = np.zeros((min(at_once, n_shuffles - first), n_new + n_old))
         for row in w:
-            row[rng.permutation(n_blocks)[:n_new]] = 1.0
+            row[rng.permutation(n_new + n_old)[:n_new]] = 1.0
         total = np.zeros((len(w), D * n_codes**2))
-        for s, dealt in ((new, w[:, :n_new]), (reference, w[:, n_new:])):
+        for s, dealt in zip(both, (w[:, :n_new], w[:, n_new:]), strict=True):
             for blocks, counts in _counts_of_blocks(s, n_codes, block):
                 total += dealt[:, blocks] @ counts  # whole numbers in float64: exact, and as fast as it gets
-        for counts in total.astype(np.int64).reshape(-1, D, n_codes, n_codes):
-            here = TransitionCounts(counts)
+        for whole in total.astype(np.int64).reshape(-1, D, n_codes, n_codes):
+            here = TransitionCounts(whole)
             yield here, everything - here
 
 

@@ -38,7 +38,7 @@ def explain(
     )
     weights = method.trust(distances)
     w = voting_weights(weights, len(weights))
-    log_p = class_log_probabilities(state.class_counts, settings.smoothing, settings.epsilon)
+    log_p = class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon)
     given = state.prior if prior is None else check_prior(prior, method.n_classes)
     shares, source = w / w.sum(), state.source_codes
     return Explanation(
