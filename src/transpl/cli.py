@@ -24,6 +24,8 @@ from transpl.cli_options import (
     Threads,
     TimeColumn,
     Window,
+    open_model,
+    read_and_say,
 )
 from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
@@ -143,15 +145,13 @@ def adapt(
     Several targets share one source model. Each gets a folder of its own in --out; one that fails costs only itself.
     """
     from transpl import TransPL, jobs, jobs_many
-    from transpl.datasets.recordings import read_recordings
     from transpl.many.names import expanded, is_pattern
 
     given = [*target, *(more or ())]
     files = expanded(given)
     whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
     reading = _reading(time_col, group_col, channels, window, step)
-    lab = read_recordings(source, domain=source_domain, **whose, **reading)
-    _say(lab.description)
+    lab = read_and_say(source, domain=source_domain, **whose, **reading)
     if source.suffix != ".npz":
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
@@ -172,8 +172,7 @@ def adapt(
         table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
         _tell_many(table, out)
         return
-    field = read_recordings(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
-    _say(field.description)
+    field = read_and_say(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
     job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
     outcome = jobs.run(job, model, out, _say)
     jobs.remember_reading(out, reading)
@@ -196,15 +195,11 @@ def predict(
     device: Device = "auto",
 ) -> None:
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
-    from transpl import jobs
-    from transpl.datasets.recordings import read_recordings
     from transpl.results import predictions_table, where, write_table
 
-    fitted, reading = jobs.load_model(model)
-    fitted.set_params(n_threads=threads, device=device)
+    fitted, reading = open_model(model, threads, device)
     reading |= _reading(time_col, group_col, channels, window, step)
-    recordings = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
-    _say(recordings.description)
+    recordings = read_and_say(input, domain=domain, domain_col=domain_col, **reading)
     table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)
@@ -224,11 +219,9 @@ def label(
     device: Device = "auto",
 ) -> None:
     """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
-    from transpl import jobs
     from transpl.streaming import label_windows
 
-    fitted, _ = jobs.load_model(model)
-    fitted.set_params(n_threads=threads, device=device)
+    fitted, _ = open_model(model, threads, device)
     found = label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)
     for name, count in zip(found.classes, found.windows_per_class(), strict=True):
         typer.echo(f"{name:<30} {count:12,} windows   {count / len(found.labels):6.1%}")

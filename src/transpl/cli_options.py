@@ -1,10 +1,15 @@
-"""What several commands share: options about reading files and running, and how notes are said."""
+"""What several commands share: options about reading files and running, how both are used, how notes are said."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from transpl import TransPL
+    from transpl.datasets.recordings import Recordings
 
 Columns = Annotated[
     str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
@@ -31,3 +36,20 @@ def reading_of(
     names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
     given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def open_model(folder: Path, threads: int | None, device: str) -> tuple[TransPL, dict[str, Any]]:
+    """A fitted model that runs here, and how its recordings were read."""
+    from transpl import jobs
+
+    fitted, reading = jobs.load_model(folder)
+    return fitted.set_params(n_threads=threads, device=device), reading
+
+
+def read_and_say(path: Path, **reading: Any) -> Recordings:
+    """Read recordings, and say what was read."""
+    from transpl.datasets.recordings import read_recordings
+
+    recordings = read_recordings(path, **reading)
+    say(recordings.description)
+    return recordings

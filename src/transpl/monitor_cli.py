@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transpl.cli_options import (
-    Columns,
-    Device,
-    DomainColumn,
-    GroupColumn,
-    OnlyDomain,
-    Step,
-    Threads,
-    TimeColumn,
-    Window,
-    reading_of,
-    say,
-)
+from transpl import cli_options as shared
 
 if TYPE_CHECKING:
     from transpl.drift import Drift
@@ -41,32 +29,26 @@ def monitor(
         int, typer.Option(min=1, help="Consecutive windows that belong together, where neighbours overlap.")
     ] = 1,
     shuffles: Annotated[int, typer.Option(min=1, help="Of windows, to find out what chance does.")] = 200,
-    domain_col: DomainColumn = None,
-    domain: OnlyDomain = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
-    threads: Threads = None,
-    device: Device = "auto",
+    domain_col: shared.DomainColumn = None,
+    domain: shared.OnlyDomain = None,
+    time_col: shared.TimeColumn = None,
+    group_col: shared.GroupColumn = None,
+    channels: shared.Columns = None,
+    window: shared.Window = None,
+    step: shared.Step = None,
+    threads: shared.Threads = None,
+    device: shared.Device = "auto",
 ) -> None:
     """See which channels of new recordings have moved further than chance moves them.
 
     Exit code 0: none has. 3: at least one has. 1 or 2: an error.
     """
-    from transpl import jobs
-    from transpl.datasets.recordings import read_recordings
     from transpl.files import write_json
 
-    fitted, reading = jobs.load_model(model)
-    fitted.set_params(n_threads=threads, device=device)
-    reading |= reading_of(time_col, group_col, channels, window, step)
-    new = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
-    say(new.description)
-    trusted = None if reference is None else read_recordings(reference, **reading)
-    if trusted is not None:
-        say(f"compared with {trusted.description}")
+    fitted, reading = shared.open_model(model, threads, device)
+    reading |= shared.reading_of(time_col, group_col, channels, window, step)
+    new = shared.read_and_say(input, domain=domain, domain_col=domain_col, **reading)
+    trusted = None if reference is None else shared.read_and_say(reference, **reading)
     found = fitted.drift(
         new.X,
         None if trusted is None else trusted.X,
@@ -83,6 +65,6 @@ def monitor(
 
 
 def _as_text(found: Drift) -> str:
-    table = found.table().drop(columns="channel_distance")
-    table["left"] = table["left"].map({True: "left", False: "inside"})
+    table = found.table().drop(columns="channel_distance").rename(columns={"left": "band"})
+    table["band"] = table["band"].map({True: "left", False: "inside"})
     return f"{table.to_string(index=False, float_format='{:.3f}'.format)}\n{found.sentence()}"

@@ -7,19 +7,7 @@ from typing import Annotated
 
 import typer
 
-from transpl.cli_options import (
-    Columns,
-    Device,
-    DomainColumn,
-    GroupColumn,
-    OnlyDomain,
-    Step,
-    Threads,
-    TimeColumn,
-    Window,
-    reading_of,
-    say,
-)
+from transpl import cli_options as shared
 
 
 def review(
@@ -32,30 +20,26 @@ def review(
     spread: Annotated[
         bool, typer.Option("--spread", help="Take turns among the labels given, so that no class fills the list.")
     ] = False,
-    domain_col: DomainColumn = None,
-    domain: OnlyDomain = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
-    threads: Threads = None,
-    device: Device = "auto",
+    domain_col: shared.DomainColumn = None,
+    domain: shared.OnlyDomain = None,
+    time_col: shared.TimeColumn = None,
+    group_col: shared.GroupColumn = None,
+    channels: shared.Columns = None,
+    window: shared.Window = None,
+    step: shared.Step = None,
+    threads: shared.Threads = None,
+    device: shared.Device = "auto",
 ) -> None:
     """Write the least confident windows to a csv. Fill in its column true_label; `adapt --labels` uses it."""
-    from transpl import jobs
-    from transpl.datasets.recordings import read_recordings
     from transpl.results import write_table
     from transpl.review import review_job, review_recordings
 
     if input is None:
         table = review_job(model, n, spread=spread)
     else:
-        fitted, reading = jobs.load_model(model)
-        fitted.set_params(n_threads=threads, device=device)
-        reading |= reading_of(time_col, group_col, channels, window, step)
-        recordings = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
-        say(recordings.description)
+        fitted, reading = shared.open_model(model, threads, device)
+        reading |= shared.reading_of(time_col, group_col, channels, window, step)
+        recordings = shared.read_and_say(input, domain=domain, domain_col=domain_col, **reading)
         table = review_recordings(fitted, recordings, n, spread=spread)
     write_table(out, table)
     typer.echo(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")
