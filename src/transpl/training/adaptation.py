@@ -57,8 +57,8 @@ class AdaptationObjective(Objective):
     CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one). Of several
     devices each chooses among, and averages over, the rows of its own part of the batch.
     Validation watches \lambda_1 CE + \lambda_2 (L_code + L_rec) of the rows it is given, as the authors' code does:
-    while the weights still settle, it falls, and training goes on. Without them, the source's own cross entropy, low from
-    the start, ended adaptation before the network had learnt its pseudo-labels.
+    while the weights still settle, it falls, and training goes on. Without them, the source's own cross entropy, low
+    from the start, ended adaptation before the network had learnt its pseudo-labels.
 
     teacher : sets alpha (else 1) and gives new labels before an epoch; these are kept by row
     target : the rows that it labels, with their first labels
