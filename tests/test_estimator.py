@@ -116,7 +116,7 @@ def test_attributes_of_the_target_wait_for_it(fitted):
 
 
 def test_unfitted_model_says_so():
-    for call in ("predict", "predict_proba", "adapt", "partial_adapt", "pseudo_label"):
+    for call in ("predict", "predict_proba", "adapt", "partial_adapt", "pseudo_label", "explain"):
         with pytest.raises(NotFittedError):
             getattr(TransPL(), call)(np.zeros((2, 1, 16)))
 
@@ -457,3 +457,51 @@ def test_memory_mapped_windows_give_what_the_array_gives(source, target, tmp_pat
         found.append((model.predict_proba(Z), *model.pseudo_label(Z)[1:], model.target_counts_.counts))
     for array, mapped in zip(*found, strict=True):
         assert np.array_equal(array, mapped)
+
+
+# explanations
+
+
+def test_explanations_have_the_models_classes_and_names(model, target):
+    X = target[0]
+    e = model.explain(X)
+    assert e.classes.tolist() == ["run", "sit", "walk"]
+    assert e.channel_names == ("channel_0", "channel_1")
+    np.testing.assert_allclose(e.probabilities, model.pseudo_label(X).probabilities, atol=1e-12)
+    model.adapt(X, prior={"run": 0.5, "sit": 0.5}, mode="markov")
+    e = model.explain(X[:5], {"sit": 0.2, "walk": 0.8}, channel_names=["ax", "ay"], nearest=1)
+    assert e.channel_names == ("ax", "ay")
+    assert e.nearest.rows.shape == (5, 1)
+    found = model.pseudo_label(X[:5], {"sit": 0.2, "walk": 0.8})
+    np.testing.assert_allclose(e.probabilities, found.probabilities, atol=1e-12)
+    assert np.array_equal(e.labels, found.labels)
+    with pytest.raises(ValueError, match=r"^channel_names: expected 2 names, got 1\."):
+        model.explain(X, channel_names=["ax"])
+    with pytest.raises(ValueError, match=r"^channel_names: expected 2 names, got 'ax'\."):
+        model.explain(X, channel_names="ax")
+
+
+def test_nearest_windows_are_rows_of_fit(fitted, source):
+    """Also where a part of them was held out, or belongs to the target."""
+    X, y = source
+    e = fitted.explain(X)
+    trained = np.unique(fitted.explain(X, nearest=40).nearest.rows)
+    assert len(trained) == 28
+    assert np.array_equal(e.nearest.labels, y[e.nearest.rows])
+    assert (e.nearest.distances[trained, 0] == 0).all()
+    both = TransPL(**{**TINY, "max_epochs": 1}).fit(X, y, sample_domain=np.where(np.arange(40) < 20, -1, 1))
+    rows = both.explain(X, nearest=40).nearest.rows
+    assert rows.min() >= 20
+    assert np.array_equal(both.explain(X).nearest.labels, y[both.explain(X).nearest.rows])
+
+
+def test_what_shifted_waits_for_a_target(model, target):
+    with pytest.raises(AttributeError, match=r"^shift_report: .*Call adapt or partial_adapt first\.$"):
+        model.shift_report()
+    model.partial_adapt(target[0])
+    report = model.shift_report(channel_names=["ax", "ay"])
+    assert report.channel_names == ("ax", "ay")
+    assert np.array_equal(report.distances, model.channel_distances_)
+    assert report.target_shares is None
+    shares = model.shift_report(X=target[0]).target_shares
+    np.testing.assert_allclose(shares, model.pseudo_label(target[0]).probabilities.mean(axis=0))

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from conftest import TINY
 
-from transpl import TransPL, jobs
+from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.errors import InputError
-from transpl.results import Target
+from transpl.results import Target, explanation_of_some
 from transpl.training.adaptation import AdaptationObjective
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)
@@ -32,10 +32,12 @@ def folder(tmp_path_factory):
 
 def test_folder_holds_what_the_docs_promise(folder):
     assert sorted(path.name for path in folder.iterdir()) == [
+        "explanation.npz",
         "metrics.json",
         "model",
         "predictions.csv",
         "report.html",
+        "shift.json",
         "summary.json",
     ]
 
@@ -75,6 +77,35 @@ def test_summary_names_channels_and_shares(folder):
     assert all(0 <= channel["weight"] <= 1 for channel in summary["channels"])
     assert sum(summary["test"]["class_shares"].values()) == pytest.approx(1)
     assert summary["mode"] == "finetune"
+
+
+def test_explanation_is_that_of_the_saved_model_and_its_predictions(folder):
+    found, (model, _) = Explanation.load(folder / "explanation.npz"), jobs.load_model(folder)
+    X, table = DATA.domain(1).X_test, pd.read_csv(folder / "predictions.csv")
+    assert found.windows.tolist() == list(range(20))
+    assert found.channel_names == DATA.channel_names
+    assert np.array_equal(found.signals, X.astype(np.float32))
+    assert found.answer_labels.tolist() == table["label"].tolist()
+    np.testing.assert_allclose(found.probabilities, model.pseudo_label(X).probabilities, atol=1e-12)
+    assert np.array_equal(found.nearest.rows, model.explain(X).nearest.rows)
+
+
+def test_shift_is_that_of_the_saved_model(folder):
+    found, (model, _) = ShiftReport.load(folder / "shift.json"), jobs.load_model(folder)
+    assert np.array_equal(found.distances, model.channel_distances_)
+    assert np.array_equal(found.target_counts, model.target_counts_.counts)
+    assert found.channel_names == DATA.channel_names
+    expected = model.pseudo_label(DATA.domain(1).X_train).probabilities.mean(axis=0)
+    np.testing.assert_allclose(found.target_shares, expected, atol=1e-12)
+
+
+def test_many_windows_are_thinned_and_keep_their_numbers(folder, monkeypatch):
+    monkeypatch.setattr("transpl.results.thinned", lambda p: np.array([3, 17]))
+    model, X = jobs.load_model(folder)[0], DATA.domain(1).X_test
+    for windows in (X, list(X)):
+        found = explanation_of_some(model, windows, model.predict_proba(X), DATA.channel_names)
+        assert found.windows.tolist() == [3, 17]
+        assert np.array_equal(found.signals, X[[3, 17]].astype(np.float32))
 
 
 def test_true_target_labels_change_nothing_but_the_scores(folder, tmp_path):

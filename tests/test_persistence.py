@@ -11,7 +11,8 @@ from conftest import TINY, make_waves
 
 from transpl import TransPL
 from transpl.errors import InputError, NotReadable
-from transpl.persistence import fingerprint
+from transpl.files import write_json
+from transpl.persistence import _digest, fingerprint
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -50,6 +51,40 @@ def test_round_trip_gives_the_same_numbers(fitted, tmp_path, mode):
     if mode != "source":
         assert again.target_counts_ == model.target_counts_
         assert np.array_equal(again.channel_weights_, model.channel_weights_)
+
+
+def test_a_model_remembers_its_source_codes(fitted, saved):
+    one, other = fitted.explain(NEW), TransPL.load(saved).explain(NEW)
+    for name in ("rows", "labels", "distances"):
+        assert np.array_equal(getattr(one.nearest, name), getattr(other.nearest, name))
+
+
+def test_a_finetuned_model_remembers_the_shares_of_its_target(fitted, tmp_path):
+    model = copy.deepcopy(fitted).adapt(NEW)
+    model.save(tmp_path)
+    assert TransPL.load(tmp_path).shift_report().as_dict() == model.shift_report().as_dict()
+
+
+def test_a_model_saved_without_source_codes_loads_and_knows_no_neighbours(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr("transpl.persistence._remembered", lambda state: {})
+    save = write_json
+
+    def write_without_shares(path, card):
+        card = {name: value for name, value in card.items() if name not in ("target_shares", "digest")}
+        save(path, {**card, "digest": _digest(card)})
+
+    monkeypatch.setattr("transpl.persistence.write_json", write_without_shares)
+    fitted.save(tmp_path)
+    again = TransPL.load(tmp_path)
+    assert again.explain(NEW).nearest is None
+    assert np.array_equal(again.explain(NEW).probabilities, fitted.explain(NEW).probabilities)
+
+
+def test_what_is_remembered_decides_no_answer(fitted):
+    model = copy.deepcopy(fitted)
+    before = fingerprint(model.method_.state)
+    model.method_.state.source_codes = None
+    assert fingerprint(model.method_.state) == before
 
 
 @pytest.mark.parametrize(

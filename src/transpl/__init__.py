@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from transpl import datasets
     from transpl.errors import InputError
     from transpl.estimator import TransPL
+    from transpl.explanation import Explanation, ShiftReport
     from transpl.many import AdaptedTarget, adapt_many
     from transpl.methods import PseudoLabels
 
@@ -21,12 +22,24 @@ try:
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["AdaptedTarget", "InputError", "PseudoLabels", "TransPL", "__version__", "adapt_many", "datasets"]
+__all__ = [
+    "AdaptedTarget",
+    "Explanation",
+    "InputError",
+    "PseudoLabels",
+    "ShiftReport",
+    "TransPL",
+    "__version__",
+    "adapt_many",
+    "datasets",
+]
 
 _HOME = {
     "AdaptedTarget": "transpl.many",
+    "Explanation": "transpl.explanation",
     "InputError": "transpl.errors",
     "PseudoLabels": "transpl.methods",
+    "ShiftReport": "transpl.explanation",
     "TransPL": "transpl.estimator",
     "adapt_many": "transpl.many",
 }

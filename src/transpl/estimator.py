@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,14 +15,25 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl.errors import unreadable, whole_number, wrong
+from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
 from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
+from transpl.methods.explaining import explain, shift_report
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
-from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, say_what_is_dropped, target_rows
+from transpl.sources import (
+    check_labels,
+    class_indices,
+    held_out_rows,
+    hold_out,
+    is_table,
+    plain,
+    say_what_is_dropped,
+    target_rows,
+)
 from transpl.training import Execution
-from transpl.windows import Windows, as_windows
+from transpl.windows import Windows, as_windows, name_channels
 
 _LARGEST_SEED = 2**32 - 1  # numpy's limit
 
@@ -195,7 +207,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
         source = Labelled(windows[~is_target], indices.astype(np.int64), len(classes))
         if (X_val is None) != (y_val is None):
             raise wrong("X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too.")
+        rows = np.flatnonzero(~is_target)
         if X_val is None:
+            rows = rows[~held_out_rows(source.y, seed)]
             source, validation = hold_out(source, seed)
         else:
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=2 * self.patch_length)
@@ -203,6 +217,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         say_what_is_dropped(windows, self.patch_length, "X")
         method = TransPLMethod(settings, execution)
         method.fit_source(source, validation)
+        method.number_source_rows(rows)
         if is_target.any():
             method.adapt(windows[is_target])
         # Only a finished fit takes the place of the last one.
@@ -259,6 +274,36 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
+
+    def explain(
+        self,
+        X: Any,
+        prior: ArrayLike | dict[Any, float] | None = None,
+        channel_names: Sequence[str] | None = None,
+        nearest: int = 3,
+    ) -> Explanation:
+        """Take the labels of `pseudo_label(X, prior)` apart, into channels and code transitions that add up to them.
+
+        channel_names : one per channel, for tables and sentences
+        nearest : how many source windows of similar codes to find for each window; 0 for none
+        """
+        method, windows = self.fitted_method(), self._seen_windows(X, "X")
+        names = name_channels(channel_names, self.n_channels_)
+        return explain(method, windows, self.classes_, names, self.class_shares(prior), nearest)
+
+    def shift_report(self, channel_names: Sequence[str] | None = None, X: Any = None) -> ShiftReport:
+        """What shifted between the source and the target of `adapt` or `partial_adapt`.
+
+        X : windows of the target from which to estimate its class proportions. Without them they are those of the
+            windows that `adapt` labelled, and unknown where it did not: in mode "markov" and after `partial_adapt`
+        """
+        method = self.fitted_method()
+        if method.state.target_counts is None:
+            raise AttributeError("shift_report: there is no target yet. Call adapt or partial_adapt first.")
+        report = shift_report(method, self.classes_, name_channels(channel_names, self.n_channels_))
+        if X is None:
+            return report
+        return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""

@@ -1,6 +1,7 @@
 """The main job, data in, folder out: fit, adapt, label, score, save, report.
 
-The folder holds `model/`, `predictions.csv`, `summary.json`, `metrics.json` (where labels exist) and `report.html`.
+The folder holds `model/`, `predictions.csv`, `explanation.npz` (of a choice of windows), `shift.json`, `summary.json`,
+`metrics.json` (where labels exist) and `report.html`.
 An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
 """
 
@@ -10,7 +11,7 @@ import shutil
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from transpl.results import (
     About,
     Target,
     class_shares,
+    explanation_of_some,
     predictions_table,
+    probabilities_in,
     score,
     scores,
     summary,
@@ -185,8 +188,13 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     pseudo = model.pseudo_label(job.target.X)
     table = predictions_table(model, test.X, test.where)
 
+    shift = replace(model.shift_report(job.channel_names), target_shares=pseudo.probabilities.mean(axis=0))
+    y = probabilities_in(table, len(model.classes_))
+
     labels = table["label"].to_numpy()
     write_table(out / "predictions.csv", table)
+    explanation_of_some(model, test.X, y, job.channel_names).save(out / "explanation.npz")
+    shift.save(out / "shift.json")
     model.save(out / "model")
     metrics = _metrics(job, test, before, pseudo.labels, labels)
     write_metrics(out / "metrics.json", metrics)

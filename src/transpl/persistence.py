@@ -22,6 +22,7 @@ from torch import Tensor
 
 from transpl import __version__
 from transpl.errors import unreadable
+from transpl.explanation import SourceCodes
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
 from transpl.methods.transpl import TransPLState
@@ -35,7 +36,7 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], state: Tra
     """Write `state` and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
-    name, digest = _write_weights(home, _tensors(state))
+    name, digest = _write_weights(home, _tensors(state) | _remembered(state))
     card: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -44,6 +45,7 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], state: Tra
         "network": asdict(state.source_network.settings),
         "mode": state.mode,
         "prior": None if state.prior is None else state.prior.tolist(),
+        "target_shares": None if state.target_shares is None else state.target_shares.tolist(),
         "codebook_usage": {book: usage.counts.tolist() for book, usage in state.codebook_usage.items()},
         "history": state.history,
         "seconds": state.seconds,
@@ -87,6 +89,20 @@ def _tensors(state: TransPLState) -> dict[str, Tensor]:
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
+def _remembered(state: TransPLState) -> dict[str, Tensor]:
+    """What decides no answer, but explains them; models of old do not have it."""
+    if state.source_codes is None:
+        return {}
+    return {f"remembered.{name}": torch.from_numpy(array) for name, array in vars(state.source_codes).items()}
+
+
+def _source_codes(tensors: dict[str, Tensor]) -> SourceCodes | None:
+    known = {
+        name.removeprefix("remembered."): t.numpy() for name, t in tensors.items() if name.startswith("remembered.")
+    }
+    return SourceCodes(**known) if known else None
+
+
 def _write_weights(home: Path, tensors: dict[str, Tensor]) -> tuple[str, str]:
     with replacing(home / "weights.safetensors") as part:
         save_file(tensors, part)
@@ -117,14 +133,16 @@ def _read_card(path: Path) -> dict[str, Any]:
 
 def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
     settings = NetworkSettings(**card["network"])
-    target = tensors.get("counts.target")
+    target, shares = tensors.get("counts.target"), card.get("target_shares")
     return TransPLState(
         source_network=_network(settings, tensors, "source."),
         class_counts=TransitionCounts(tensors["counts.class"].numpy()),
         codebook_usage={
             book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
         },
+        source_codes=_source_codes(tensors),
         target_counts=None if target is None else TransitionCounts(target.numpy()),
+        target_shares=None if shares is None else np.array(shares, np.float64),
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
         adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,
         mode=card["mode"],

@@ -1,11 +1,11 @@
 """What an adaptation leaves in a folder: `predictions.csv`, `summary.json`, `metrics.json`; `failed.json` if it failed.
 
-The report is made of these files alone.
+A job also leaves `explanation.npz` and `shift.json`. The report is made of these files alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from transpl import TransPL, __version__
 from transpl.benchmark.metrics import accuracy, macro_f1
 from transpl.datasets.recordings import Recordings
+from transpl.explanation import Explanation, thinned
 from transpl.files import replacing, write_json
 
 NO_LABEL = ""
@@ -63,6 +64,23 @@ def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None)
     table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
     return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
+
+
+def probabilities_in(table: pd.DataFrame, n_classes: int) -> NDArray[np.float64]:
+    """The last columns of a table of predictions, (n, K)."""
+    return np.ascontiguousarray(table.iloc[:, -n_classes:].to_numpy(np.float64))
+
+
+def explanation_of_some(
+    model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
+) -> Explanation:
+    """Explain so many windows as a page can show, with their row numbers in X; see `thinned` for the choice.
+
+    probabilities : (n, K) of all of X, by which the least confident are known
+    """
+    rows = thinned(probabilities)
+    some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
+    return replace(model.explain(some, channel_names=channel_names), windows=rows)
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

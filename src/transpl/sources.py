@@ -92,13 +92,19 @@ def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
     return domains < 0
 
 
-def hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """Split off a stratified share for validation; a class of one row stays in training."""
+def held_out_rows(y: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
+    """Which rows are for validation: a stratified share; a class of one row stays in training."""
     random = np.random.RandomState(seed)
-    held = np.zeros(len(source.y), dtype=bool)
-    for k in np.unique(source.y):
-        rows = random.permutation(np.flatnonzero(source.y == k))
+    held = np.zeros(len(y), dtype=bool)
+    for k in np.unique(y):
+        rows = random.permutation(np.flatnonzero(y == k))
         held[rows[: round(HOLDOUT_SHARE * len(rows))]] = True
+    return held
+
+
+def hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
+    """Split off rows for validation."""
+    held = held_out_rows(source.y, seed)
     if not held.any():
         warnings.warn("X: too few windows to hold any out; training is validated on itself.", stacklevel=3)
         return source, source

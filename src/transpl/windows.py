@@ -119,6 +119,16 @@ def cut(
     return Cut(np.ascontiguousarray(view[:, starts].transpose(1, 0, 2)), starts)
 
 
+def name_channels(names: Sequence[str] | None, n_channels: int) -> tuple[str, ...]:
+    """Return one name per channel; without names they are channel_0, channel_1 and so on."""
+    if names is None:
+        return tuple(f"channel_{c}" for c in range(n_channels))
+    if isinstance(names, str) or len(names) != n_channels:
+        got = repr(names) if isinstance(names, str) else len(names)
+        raise wrong("channel_names", expected=f"{n_channels} names", got=got, advice="One per channel.")
+    return tuple(str(name) for name in names)
+
+
 def time_breaks(time: ArrayLike, *, tolerance: float = 1.5) -> NDArray[np.bool_]:
     """Mark samples that come more than `tolerance` usual steps after the one before, or not after it."""
     steps = np.diff(np.asarray(time, dtype=np.float64))

@@ -26,6 +26,7 @@ from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers, run_all
 from transpl.persistence import fingerprint
 from transpl.results import class_shares
+from transpl.windows import name_channels
 
 __all__ = ["AdaptedTarget", "TargetFile", "adapt_many"]
 
@@ -53,16 +54,16 @@ def adapt_many(
     it is. Each target is adapted on one thread, from the source model, as `model.adapt` would: neither the others nor
     `jobs` and `backend` change its numbers.
 
-    targets : by name; windows as `adapt` takes them, the path of a file that the worker reads (.npy; npz, csv or
-        parquet as `read_recordings` reads them; `TargetFile` says how), or a function that the worker calls for windows
-    mode : as in `adapt`. "finetune" needs source rows: those of `fit`, or X_source and y_source for a loaded model
-    priors : label proportions of those targets whose are known, by name of the target
-    channel_names : of the source; a file with other channels is refused
-    source_name : for the report
-    out : a folder. Each target gets a folder of its own there with `predictions.csv`, `summary.json`, `metrics.json`
-        if it has labels to score with, and `model` with `keep_models`. The same call again yields what is finished
-        from there and makes only the rest; what has changed (model, settings, windows) is made anew
-    jobs, backend, retries, address : as in `transpl.parallel.run_all`. All machines of a cluster must see `out`
+    - targets : by name; windows as `adapt` takes them, the path of a file that the worker reads (.npy; npz, csv or
+      parquet as `read_recordings` reads them; `TargetFile` says how), or a function that the worker calls for windows
+    - mode : as in `adapt`. "finetune" needs source rows: those of `fit`, or X_source and y_source for a loaded model
+    - priors : label proportions of those targets whose are known, by name of the target
+    - channel_names : of the source; a file with other channels is refused
+    - source_name : for the report
+    - out : a folder. Each target gets a folder of its own there with `predictions.csv`, `summary.json`, `metrics.json`
+      if it has labels to score with, and `model` with `keep_models`. The same call again yields what is finished
+      from there and makes only the rest; what has changed (model, settings, windows) is made anew
+    - jobs, backend, retries, address : as in `transpl.parallel.run_all`. All machines of a cluster must see `out`
     """
     if not isinstance(model, TransPL):
         raise wrong("model", expected="a fitted TransPL", got=type(model).__name__, advice="Fit or load one.")
@@ -167,9 +168,7 @@ def _checked_home(out: str | os.PathLike[str] | None, address: str | None) -> Pa
 
 
 def _checked_names(names: Sequence[str] | None, channels: int) -> tuple[str, ...] | None:
-    if names is not None and len(names) != channels:
-        raise wrong("channel_names", expected=f"{channels} names", got=len(names), advice="One per channel.")
-    return None if names is None else tuple(names)
+    return None if names is None else name_channels(names, channels)
 
 
 def _check_targets(targets: Mapping[str, Any], home: Path | None) -> None:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -15,7 +14,7 @@ from transpl.errors import NotReadable
 from transpl.estimator import TransPL
 from transpl.files import read_json, sha256, write_json
 from transpl.many.adapted import AdaptedTarget
-from transpl.results import write_failure, write_metrics, write_table
+from transpl.results import probabilities_in, write_failure, write_metrics, write_table
 
 _FILES = ("summary.json", "predictions.csv", "metrics.json", "report.html")  # in the order of their removal
 
@@ -83,8 +82,3 @@ class TargetFolder:
             notes=tuple(record["notes"]),
             folder=self.home,
         )
-
-
-def probabilities_in(table: pd.DataFrame, n_classes: int) -> NDArray[np.float64]:
-    """The last columns of a table of predictions, (n, K)."""
-    return np.ascontiguousarray(table.iloc[:, -n_classes:].to_numpy(np.float64))

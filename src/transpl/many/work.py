@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from transpl.estimator import TransPL
 from transpl.many.adapted import AdaptedTarget
-from transpl.many.folder import TargetFolder, probabilities_in
+from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Parcel
 from transpl.many.targets import read_target
-from transpl.results import About, Target, predictions_table, score, scores, summary
+from transpl.results import About, Target, predictions_table, probabilities_in, score, scores, summary
+from transpl.windows import name_channels
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Work:
             given = {"n_threads": model.n_threads, "verbose": model.verbose}
             model.set_params(n_threads=1, verbose=False, checkpoint_dir=None if folder is None else folder.checkpoints)
             table, found_scores = _adapted(model, target, task.prior, self.mode)
-        names = names or tuple(f"channel_{c}" for c in range(model.n_channels_))
+        names = names or name_channels(None, model.n_channels_)
         record = summary(model, self._about(task, model, len(table), names), table["label"].to_numpy(), target.y)
         found = AdaptedTarget.from_results(
             task.name,

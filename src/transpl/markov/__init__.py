@@ -6,6 +6,7 @@ Everything is computed in float64; nothing here knows about torch, training or d
 
 from transpl.markov.alignment import channel_distances, channel_weights, row_distances, transport_cost
 from transpl.markov.counts import TransitionCounts
+from transpl.markov.evidence import transition_log_probabilities
 from transpl.markov.posterior import channel_posteriors, confidence, label_probabilities, log_likelihoods
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "label_probabilities",
     "log_likelihoods",
     "row_distances",
+    "transition_log_probabilities",
     "transport_cost",
 ]

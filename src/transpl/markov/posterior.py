@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
 from transpl.errors import one_of, positive, wrong
-from transpl.markov.counts import TransitionCounts, check_codes, transition_index
+from transpl.markov.counts import TransitionCounts
+from transpl.markov.evidence import check_coded_windows, class_log_probabilities, mean_over_transitions
 
 LENGTHS = ("transitions", "codes")
 CONFIDENCE = ("max", "kl")
 NEGLIGIBLE_WEIGHT = 1e-6
-_LOOKUPS_AT_ONCE = 1 << 19
 
 
 def log_likelihoods(
@@ -34,21 +34,8 @@ def log_likelihoods(
     A window with a single patch has no transition: its sum is empty, so every class gets 0.
     """
     one_of("length", length, LENGTHS)
-    K = class_counts.n_classes
-    s = check_codes(codes, class_counts.n_codes)
-    if K is None or s.shape[1] != class_counts.n_channels:
-        raise wrong(
-            "class_counts",
-            expected=f"shape (classes, {s.shape[1]}, n, n)",
-            got=class_counts.counts.shape,
-            advice="Count with from_codes(codes, n, labels) on the same channels.",
-        )
-    table = _log_table(class_counts, smoothing, epsilon)
-    sums, transitions = _sum_over_transitions(s, table, class_counts.n_codes)
-    L = np.maximum(transitions + (length == "codes"), 1)
-    result = sums / L[..., None]
-    result[..., class_counts.counts.sum(axis=(1, 2, 3)) == 0] = -np.inf
-    return result
+    s = check_coded_windows(codes, class_counts)
+    return mean_over_transitions(s, class_log_probabilities(class_counts, smoothing, epsilon), length)
 
 
 def channel_posteriors(
@@ -96,7 +83,12 @@ def label_probabilities(
     """
     posteriors = channel_posteriors(log_likelihoods, prior, prior_temperature)
     w = voting_weights(weights, posteriors.shape[1])
-    y = np.einsum("d,ndk->nk", w / w.sum(), posteriors)
+    return weighted_vote(posteriors, w / w.sum())
+
+
+def weighted_vote(posteriors: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""y_k = \sum_d share_d p(k | X^d), (windows, K), divided by its sum over k so that rounding leaves rows at 1."""
+    y = np.einsum("d,ndk->nk", shares, posteriors)
     return y / y.sum(axis=-1, keepdims=True)
 
 
@@ -137,31 +129,3 @@ def check_prior(prior: ArrayLike, K: int) -> NDArray[np.float64]:
     if not fits:
         raise wrong("prior", expected=f"{K} non-negative proportions", got=prior, advice="Give one per class.")
     return p / p.sum()
-
-
-def _log_table(class_counts: TransitionCounts, smoothing: str, epsilon: float | None) -> NDArray[np.float64]:
-    """Return log p(j | i, k, d) as rows to look up: (channels * n * n, K)."""
-    K, D, n, _ = class_counts.counts.shape
-    with np.errstate(divide="ignore"):
-        log_p = np.log(class_counts.probabilities(smoothing, epsilon))
-    return np.ascontiguousarray(log_p.reshape(K, D * n * n).T)
-
-
-def _sum_over_transitions(
-    s: NDArray[np.integer], table: NDArray[np.float64], n_codes: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return sums (windows, channels, K) and the number of transitions (windows, channels)."""
-    windows, D, N = s.shape
-    K = table.shape[1]
-    sums, transitions = np.zeros((windows, D, K)), np.zeros((windows, D), np.int64)
-    at_once = max(1, _LOOKUPS_AT_ONCE // max(1, D * N * K))
-    for first in range(0, windows, at_once):
-        rows = slice(first, first + at_once)
-        index, exists = transition_index(s[rows], n_codes)
-        index += (np.arange(D) * n_codes**2)[:, None]
-        terms = table[index]  # (rows, channels, N-1, K)
-        if exists is not None:
-            terms[~exists] = 0.0
-        sums[rows] = terms.sum(axis=2)
-        transitions[rows] = index.shape[2] if exists is None else exists.sum(axis=2)
-    return sums, transitions

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of, positive, share
+from transpl.explanation import SourceCodes
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.pseudo_labelling import as_tensors
@@ -85,7 +86,11 @@ class TransPLState:
     source_network: Network
     class_counts: markov.TransitionCounts  # (K, D, n_c, n_c)
     codebook_usage: dict[str, CodebookUsage]
+    source_codes: SourceCodes | None = None  # to find the nearest source windows; not in models of old
     target_counts: markov.TransitionCounts | None = None  # (D, n_c, n_c)
+    target_shares: NDArray[np.float64] | None = (
+        None  # (K,), mean of the vote's probabilities, if the target was labelled
+    )
     prior: NDArray[np.float64] | None = None  # (K,)
     adapted_network: Network | None = None
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
@@ -98,6 +103,7 @@ class TransPLState:
             self.source_network,
             self.class_counts,
             self.codebook_usage,
+            self.source_codes,
             history={"source": self.history["source"]},
             seconds={name: self.seconds[name] for name in ("source", "count_source")},
         )
@@ -140,9 +146,16 @@ class TransPLMethod(Method):
             coarse = coarse_codes(network, source.windows)
             usage = _usage(network, source.windows, coarse)
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
-        self.state = TransPLState(network, counts, usage, history={"source": model.history})
+        known = SourceCodes.numbered(coarse, source.y, source.n_classes)
+        self.state = TransPLState(network, counts, usage, known, history={"source": model.history})
         self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
         self.remember_source(source, model.validation)
+
+    def number_source_rows(self, rows: NDArray[np.integer]) -> None:
+        """Give the source's windows the row numbers that the caller knows them by."""
+        state = self.state
+        if state.source_codes is not None:
+            state.source_codes = state.source_codes.of_rows(rows)
 
     def remember_source(self, source: Labelled, validation: Labelled) -> None:
         """Keep the source rows that fine-tuning goes on training with."""
@@ -180,6 +193,7 @@ class TransPLMethod(Method):
         labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
+            next_state.target_shares = labels.probabilities.mean(axis=0)
             self._finetune(target, labels, next_state)
             self.label_record = {"initial": labels}
         # Only a finished adaptation takes the place of the last one.
@@ -190,6 +204,7 @@ class TransPLMethod(Method):
         state = self.state
         more = self.count(target)
         state.target_counts = more if state.target_counts is None else state.target_counts + more
+        state.target_shares = None  # they were of fewer windows
         if state.mode == "source":
             state.mode = "markov"
 

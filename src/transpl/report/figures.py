@@ -27,7 +27,7 @@ def class_shares(summary: dict[str, Any]) -> go.Figure:
         for name, shares, colour in series
         if shares is not None
     ]
-    return _styled(go.Figure(bars), "class", "share of windows (%)")
+    return styled(go.Figure(bars), "class", "share of windows (%)")
 
 
 def channel_weights(summary: dict[str, Any]) -> go.Figure:
@@ -43,7 +43,7 @@ def channel_weights(summary: dict[str, Any]) -> go.Figure:
         marker_color=BLUE,
         hoverinfo="y+text",
     )
-    figure = _styled(go.Figure(bar), "trust in the channel (1 = did not move)", "")
+    figure = styled(go.Figure(bar), "trust in the channel (1 = did not move)", "")
     figure.update_xaxes(range=[0, 1.02])
     return figure.update_layout(height=max(260, 34 * len(channels) + 90))
 
@@ -52,7 +52,7 @@ def confidence_histogram(confidence: ArrayLike, n_classes: int) -> go.Figure:
     """How sure the labels are; 1/K is a guess."""
     counts, edges = np.histogram(np.asarray(confidence, dtype=float), bins=20, range=(0.0, 1.0))
     bar = go.Bar(x=(edges[:-1] + edges[1:]) / 2, y=counts, width=np.diff(edges) * 0.95, marker_color=BLUE)
-    figure = _styled(go.Figure(bar), "confidence of the label", "windows")
+    figure = styled(go.Figure(bar), "confidence of the label", "windows")
     figure.add_vline(x=1 / n_classes, line_dash="dot", line_color=ORANGE, annotation_text="a guess")
     return figure.update_xaxes(range=[0, 1])
 
@@ -73,7 +73,7 @@ def confusion(labels: list[str], counts: list[list[int]]) -> go.Figure:
         hovertemplate="true %{y}, labelled %{x}: %{text} windows<extra></extra>",
         colorbar={"title": "share of<br>true class", "tickformat": ".0%"},
     )
-    figure = _styled(go.Figure(heat), "label given", "true class")
+    figure = styled(go.Figure(heat), "label given", "true class")
     figure.update_yaxes(autorange="reversed")
     return figure.update_layout(height=max(340, 44 * len(labels) + 140))
 
@@ -95,17 +95,18 @@ def loss_curves(history: dict[str, list[dict[str, float]]]) -> go.Figure:
             line={"color": colour, "dash": "dot"},
         )
         first += len(records)
-    return _styled(figure, "epoch", "loss")
+    return styled(figure, "epoch", "loss")
 
 
 def codebook_usage(usage: dict[str, Any]) -> go.Figure:
     """How often each coarse code occurs in the source."""
     counts = usage["coarse"]["counts"]
     bar = go.Bar(x=[f"code {i}" for i in range(len(counts))], y=counts, marker_color=GREEN)
-    return _styled(go.Figure(bar), "coarse code", "patches of the source")
+    return styled(go.Figure(bar), "coarse code", "patches of the source")
 
 
-def _styled(figure: go.Figure, x_title: str, y_title: str) -> go.Figure:
+def styled(figure: go.Figure, x_title: str, y_title: str) -> go.Figure:
+    """Give a figure the looks of our pages, and titles to its axes."""
     axis = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
     return figure.update_layout(
         template="none",

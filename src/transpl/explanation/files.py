@@ -1,0 +1,75 @@
+"""An explanation as one npz file: arrays as they are, the rest as JSON text in one of them; no pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.errors import NotReadable, unreadable
+from transpl.explanation.nearest import NearestWindows
+from transpl.files import read_npz, replacing
+
+if TYPE_CHECKING:
+    from transpl.explanation.explanation import Explanation
+
+    AnyExplanation = TypeVar("AnyExplanation", bound=Explanation)
+
+_FORMAT = "transpl-explanation-1"
+_ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals")
+_PLAIN = ("mode", "patch_length", "prior_temperature", "length", "confidence_rule")
+
+
+def write_explanation(path: str | os.PathLike[str], explanation: Explanation) -> None:
+    """Write all fields, atomically."""
+    arrays = {name: getattr(explanation, name) for name in _ARRAYS if getattr(explanation, name) is not None}
+    about: dict[str, Any] = {
+        "format": _FORMAT,
+        "classes": {"dtype": explanation.classes.dtype.str, "values": explanation.classes.tolist()},
+        "channel_names": list(explanation.channel_names),
+        **{name: getattr(explanation, name) for name in _PLAIN},
+    }
+    if explanation.nearest is not None:
+        arrays |= {"nearest_rows": explanation.nearest.rows, "nearest_distances": explanation.nearest.distances}
+        about["nearest_labels"] = explanation.nearest.labels.tolist()
+    with replacing(path) as part, open(part, "wb") as stream:
+        np.savez_compressed(stream, about=_as_bytes(about), **arrays)
+
+
+def read_explanation(path: str | os.PathLike[str], kind: type[AnyExplanation]) -> AnyExplanation:
+    """Read what `write_explanation` wrote, or complain in one line."""
+    arrays = read_npz(path)
+    try:
+        about = json.loads(arrays.pop("about").tobytes())
+        if about["format"] != _FORMAT:
+            raise KeyError("format")
+        return kind(**_fields(about, arrays))
+    except NotReadable:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        problem = f"not an explanation, or damaged ({type(error).__name__}: {error})"
+        raise unreadable(path, problem=problem, advice="Write it with Explanation.save.") from None
+
+
+def _fields(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
+    dtype = np.dtype(about["classes"]["dtype"])
+    return {
+        **{name: arrays[name] for name in _ARRAYS if name in arrays},
+        **{name: about[name] for name in _PLAIN},
+        "classes": np.array(about["classes"]["values"], dtype),
+        "channel_names": tuple(about["channel_names"]),
+        "nearest": _nearest(about, arrays, dtype) if "nearest_labels" in about else None,
+    }
+
+
+def _nearest(about: dict[str, Any], arrays: dict[str, NDArray], dtype: np.dtype) -> NearestWindows:
+    rows = arrays["nearest_rows"]
+    labels = np.array(about["nearest_labels"], dtype).reshape(rows.shape)  # a list of no rows has lost its width
+    return NearestWindows(rows, labels, arrays["nearest_distances"])
+
+
+def _as_bytes(about: dict[str, Any]) -> NDArray[np.uint8]:
+    return np.frombuffer(json.dumps(about, ensure_ascii=False, allow_nan=False).encode(), np.uint8)

@@ -1,0 +1,49 @@
+"""Explanations from drawn codes and counts, without any network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transpl.explanation import Explanation
+from transpl.explanation.nearest import SourceCodes, nearest_windows
+from transpl.markov import TransitionCounts
+from transpl.markov.evidence import class_log_probabilities
+
+CLASSES = np.array(["sit", "stand", "walk"])
+CHANNELS = ("acc_x", "acc_y", "acc_z", "gyro")
+
+
+def draw_codes(rng, n, D=4, N=9, n_codes=5, *, ragged=False):
+    codes = rng.integers(0, n_codes, (n, D, N)).astype(np.int8)
+    if ragged:
+        for row, length in enumerate(rng.integers(2, N + 1, n)):
+            codes[row, :, length:] = -1
+    return codes
+
+
+def made_up(seed=0, n=12, *, ragged=False, smoothing="floor", weights=(0.9, 0.5, 0.7, 0.1), absent=None, **change):
+    rng = np.random.default_rng(seed)
+    D, K = len(weights), len(CLASSES)
+    known = draw_codes(rng, 40, D)
+    y = rng.integers(0, K, 40)
+    y[y == absent] = 0
+    counts = TransitionCounts.from_codes(known, 5, y, K)
+    codes, weights = draw_codes(rng, n, D, ragged=ragged), np.array(weights)
+    answers = rng.dirichlet(np.ones(K), n)
+    shares = weights / weights.sum() if weights.max() > 1e-6 else np.full(D, 1 / D)
+    fields = {
+        "classes": CLASSES,
+        "channel_names": CHANNELS[:D],
+        "codes": codes,
+        "log_probabilities": class_log_probabilities(counts, smoothing),
+        "distances": 0.2 * np.sqrt(-np.log(weights)),
+        "weights": weights,
+        "shares": shares,
+        "answers": answers,
+        "mode": "finetune",
+        "patch_length": 8,
+        "windows": np.arange(100, 100 + n),
+        "signals": rng.normal(size=(n, D, 75)).astype(np.float32),
+        "nearest": nearest_windows(codes, SourceCodes.numbered(known, y, K), shares, CLASSES, 3),
+    }
+    return Explanation(**{**fields, **change})

@@ -1,0 +1,37 @@
+import numpy as np
+
+from transpl import ShiftReport
+from transpl.markov import TransitionCounts
+from transpl.report.shift_figures import channel_distances, transition_matrices
+
+RNG = np.random.default_rng(0)
+REPORT = ShiftReport.from_counts(
+    TransitionCounts(RNG.integers(0, 9, (3, 4, 4))),
+    TransitionCounts(RNG.integers(0, 9, (3, 4, 4))),
+    np.ones((4, 4)) - np.eye(4),
+    sigma=0.2,
+    channel_names=("x", "y", "z"),
+    classes=["a", "b"],
+    source_shares=np.array([0.5, 0.5]),
+)
+
+
+def test_the_channel_that_moved_most_is_on_top():
+    """Plotly draws the first bar at the bottom."""
+    (bar,) = channel_distances(REPORT).data
+    assert list(bar.y) == REPORT.channels()["channel"].tolist()[::-1]
+    assert list(bar.x) == sorted(REPORT.distances)
+    assert all(f"distance {x:.3f}" in text for x, text in zip(bar.x, bar.text, strict=True))
+
+
+def test_matrices_stand_side_by_side_and_say_what_they_are():
+    figure = transition_matrices(REPORT, "y")
+    source, target, change = figure.data
+    np.testing.assert_array_equal(source.z, REPORT.source_probabilities[1])
+    np.testing.assert_array_equal(target.z, REPORT.target_probabilities[1])
+    np.testing.assert_array_equal(change.z, REPORT.target_probabilities[1] - REPORT.source_probabilities[1])
+    assert change.zmin == -change.zmax
+    assert [note.text for note in figure.layout.annotations] == ["source", "target", "target less source"]
+    p, q = REPORT.source_probabilities[1, 2, 3], REPORT.target_probabilities[1, 2, 3]
+    for heat in figure.data:
+        assert f"after code 2 comes code 3<br>source {p:.1%}, target {q:.1%}" in heat.text[2][3]

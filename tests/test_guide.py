@@ -1,0 +1,36 @@
+"""What the guide shows works: its code is executed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import TINY, make_waves
+
+from transpl import Explanation, TransPL
+
+GUIDE = (Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8")
+
+
+def block_of(title: str) -> str:
+    section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", GUIDE, flags=re.M | re.S).group(1)
+    return re.search(r"^```python\n(.*?)^```", section, flags=re.M | re.S).group(1)
+
+
+@pytest.fixture
+def names():
+    X, y = make_waves(30, 0, channels=3, n_classes=3)
+    X_target, _ = make_waves(20, 1, channels=3, n_classes=3, gain=1.5)
+    return {"model": TransPL(**{**TINY, "max_epochs": 1}).fit(X, y).adapt(X_target), "X_target": X_target}
+
+
+def test_why_this_label(names, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block_of("Why this label"), "guide.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert re.search(r"^\d, 0\.\d\d: .* of the vote", printed)
+    for word in ("contribution", "distance", "row_share"):
+        assert word in printed
+    again = Explanation.load("explanation.npz")
+    assert again.sentence(0) == names["explanation"].sentence(0)
