@@ -36,6 +36,13 @@ def test_codes_and_classify_agree_with_the_full_pass(network):
     assert torch.allclose(network.classify(x), output.logits)
 
 
+def test_decoding_the_quantised_patches_gives_the_reconstruction(network):
+    x = torch.randn(5, 2, 16)
+    coarse, fine = network.quantizer(network.encode(x).latents)
+    decoded = network.decode((coarse.vectors + fine.vectors).flatten(0, 1))
+    assert torch.allclose(decoded.view(5, 2, 4, 4), network(x).reconstruction, atol=1e-6)
+
+
 def test_channels_do_not_see_each_other(network):
     x = torch.randn(4, 3, 16)
     other = x.clone()
