@@ -1,6 +1,7 @@
 """The main job, data in, folder out: fit, adapt, label, score, save, report.
 
-The folder holds `model/`, `predictions.csv`, `summary.json`, `metrics.json` (where labels exist) and `report.html`.
+The folder holds `model/`, `predictions.csv`, `summary.json`, `metrics.json` (where labels exist), `sample.npz` (a few
+windows, for figures) and `report.html`.
 An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
 """
 
@@ -38,6 +39,7 @@ from transpl.results import (
     write_metrics,
     write_table,
 )
+from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE
 
 Say = Callable[[str], None]
@@ -188,6 +190,7 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     labels = table["label"].to_numpy()
     write_table(out / "predictions.csv", table)
     model.save(out / "model")
+    save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
     metrics = _metrics(job, test, before, pseudo.labels, labels)
     write_metrics(out / "metrics.json", metrics)
     write_json(out / "summary.json", summary(model, _about(job, model), labels, test.y))
