@@ -37,6 +37,7 @@ def test_folder_holds_what_the_docs_promise(folder):
         "model",
         "predictions.csv",
         "report.html",
+        "sample.npz",
         "shift.json",
         "summary.json",
     ]

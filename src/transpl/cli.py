@@ -16,6 +16,7 @@ import typer
 from transpl.bench_cli import bench, table
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
+from transpl.figures_cli import figure
 from transpl.methods_cli import methods
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt,
     typer.echo(write_leaderboard(leaderboard_from(folder), folder))
 
 
+app.command(epilog="Example: `transpl figure corruption transpl-bench --dataset ucihar`")(figure)
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)
 
 

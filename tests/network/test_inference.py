@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from transpl.network import Network, NetworkSettings
-from transpl.network.inference import class_probabilities, coarse_codes, code_type, features, fine_codes, seen_by_head
+from transpl.network.inference import (
+    channel_summaries,
+    class_probabilities,
+    coarse_codes,
+    code_type,
+    features,
+    fine_codes,
+    seen_by_head,
+)
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
@@ -64,3 +72,10 @@ def test_shorter_windows_keep_minus_one(network):
     windows = as_windows([np.ones((2, 16)), np.ones((2, 8))])
     assert (coarse_codes(network, windows)[1, :, 2:] == -1).all()
     assert (coarse_codes(network, windows)[0] >= 0).all()
+
+
+def test_the_summaries_of_channels_have_the_features_as_their_mean(network):
+    windows = as_windows(X)
+    summaries = channel_summaries(network, windows)
+    assert summaries.shape == (70, 2, 16)
+    assert np.allclose(summaries.mean(axis=1), features(network, windows), atol=1e-6)

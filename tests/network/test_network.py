@@ -49,8 +49,8 @@ def test_the_encoder_sees_positions_and_nothing_is_dropped_before_it(network):
 
 
 def test_the_decoder_knows_no_positions(network):
-    q = torch.randn(1, 1, 4, 16)
-    assert torch.allclose(network._decode(q, None).flip(2), network._decode(q.flip(2), None), atol=1e-5)
+    q = torch.randn(1, 4, 16)
+    assert torch.allclose(network.decode(q).flip(1), network.decode(q.flip(1)), atol=1e-5)
 
 
 @pytest.mark.parametrize("trainable", [False, True])
@@ -58,6 +58,13 @@ def test_the_summary_token_learns_only_on_request(trainable):
     network = Network(replace(SMALL, cls_trainable=trainable))
     assert ("cls" in dict(network.named_parameters())) == trainable
     assert "cls" in network.state_dict()
+
+
+def test_decoding_the_quantised_patches_gives_the_reconstruction(network):
+    x = torch.randn(5, 2, 16)
+    coarse, fine = network.quantizer(network.encode(x).latents)
+    decoded = network.decode((coarse.vectors + fine.vectors).flatten(0, 1))
+    assert torch.allclose(decoded.view(5, 2, 4, 4), network(x).reconstruction, atol=1e-6)
 
 
 def test_channels_do_not_see_each_other(network):

@@ -46,6 +46,11 @@ def features(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[
     return in_batches(network, windows, network.features, batch)
 
 
+def channel_summaries(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+    """The [CLS] vector of every channel, (n, D, d)."""
+    return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary, batch)
+
+
 class Seen(NamedTuple):
     """What the layers of a head make of windows."""
 
