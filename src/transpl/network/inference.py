@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network
@@ -74,6 +75,16 @@ def reconstruction_error(network: Network, windows: Windows, batch: int = BATCH)
         return network(x, lengths).reconstruction_loss.expand(len(x))
 
     return float(in_batches(network, windows, error, batch).mean())
+
+
+@torch.no_grad()
+def decoded_codes(network: Network) -> NDArray[np.float64]:
+    """x_c = D(l2(e_c)), (n_c, m): what the decoder makes of one patch that holds a coarse code and nothing else."""
+    q = functional.normalize(network.quantizer.coarse.vectors, dim=-1)[:, None]
+    was_training = network.training
+    values = network.eval().decode(q)[:, 0].cpu().double().numpy()
+    network.train(was_training)
+    return values
 
 
 def code_type(n_codes: int) -> np.dtype[np.signedinteger]:

@@ -140,6 +140,10 @@ class Network(Classifier):
         found = self.quantizer.fine.nearest(self.quantizer.residual(latents, self.quantizer.coarse.nearest(latents)))
         return found if mask is None else found.masked_fill(~mask[:, None, :], -1)
 
+    def decode(self, q: Tensor) -> Tensor:
+        """Quantised patches (S, N, d) of S sequences -> their values (S, N, m)."""
+        return self._decode(q[:, None], None)[:, 0]
+
     @torch.no_grad()
     def start_codebooks(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
         """Start both codebooks by k-means on the latents of a first batch x (B, D, T)."""
