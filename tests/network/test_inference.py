@@ -7,7 +7,15 @@ import pytest
 import torch
 
 from transpl.network import Network, NetworkSettings
-from transpl.network.inference import class_probabilities, coarse_codes, code_type, features, fine_codes, seen_by_head
+from transpl.network.inference import (
+    class_probabilities,
+    coarse_codes,
+    code_type,
+    decoded_codes,
+    features,
+    fine_codes,
+    seen_by_head,
+)
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
@@ -64,3 +72,15 @@ def test_shorter_windows_keep_minus_one(network):
     windows = as_windows([np.ones((2, 16)), np.ones((2, 8))])
     assert (coarse_codes(network, windows)[1, :, 2:] == -1).all()
     assert (coarse_codes(network, windows)[0] >= 0).all()
+
+
+def test_decoded_codes_are_what_the_decoder_makes_of_each_vector_alone(network):
+    network.train()
+    found = decoded_codes(network)
+    assert network.training
+    network.eval()
+    vectors = network.quantizer.coarse.vectors.detach()
+    for vector, values in zip(vectors, found, strict=True):
+        q = (vector / vector.norm()).view(1, 1, -1)
+        expected = network.to_patch(network.decoder(q)).detach()
+        assert torch.allclose(torch.from_numpy(values), expected[0, 0].double(), atol=1e-6)

@@ -57,10 +57,9 @@ class Browser:
         """Open a file and wait until it has loaded, in a window of a given size."""
         self.resize(width, height)
         self.prefer("dark" if dark else "light")
-        self.call("Page.navigate", url="about:blank")
-        self.problems, self.requests, self._loaded = [], [], False
-        self.call("Page.navigate", url=path.absolute().as_uri() + fragment)
-        self._wait_for(lambda: self._loaded)
+        self._go("about:blank")  # so that another fragment is a new page too
+        self.problems, self.requests = [], []
+        self._go(path.absolute().as_uri() + fragment)
 
     def resize(self, width: int, height: int) -> None:
         self.call(
@@ -91,6 +90,11 @@ class Browser:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command of the protocol and wait for its answer."""
         return self._send(method, parameters, sessionId=self._session)
+
+    def _go(self, url: str) -> None:
+        self._loaded = False
+        self.call("Page.navigate", url=url)
+        self._wait_for(lambda: self._loaded)
 
     def _clip(self, whole: bool) -> dict[str, Any]:
         if not whole:

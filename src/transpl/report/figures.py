@@ -16,17 +16,19 @@ _TEXT = "#808080"
 _GRID = "rgba(128,128,128,0.25)"
 
 
-def class_shares(classes: Sequence[str], series: Mapping[str, Mapping[str, float]]) -> go.Figure:
-    """Share of each class, one group of bars per class; at most five series."""
+def class_shares(
+    classes: Sequence[str], series: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]
+) -> go.Figure:
+    """Share of each class, one group of bars per class, one colour per series."""
     bars = [
         go.Bar(
             name=name,
             x=list(classes),
             y=[100 * shares[k] for k in classes],
-            marker_color=colour,
+            marker_color=colours[name],
             hovertemplate="%{x}: %{y:.1f} % of windows<extra>%{fullData.name}</extra>",
         )
-        for (name, shares), colour in zip(series.items(), (GREY, PURPLE, SKY, BLUE, ORANGE), strict=False)
+        for name, shares in series.items()
     ]
     figure = styled(go.Figure(bars), "", "share of windows (%)")
     return figure.update_xaxes(type="category")

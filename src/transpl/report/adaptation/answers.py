@@ -25,17 +25,18 @@ def answers(saved: Saved) -> list[str]:
 
 
 def _moved_most(saved: Saved) -> str:
-    most, least = saved.channels[0], saved.channels[-1]
+    channels = saved.channels
+    most, least = channels[0], channels[-1]
     name = f"<b>{escape(most.name)}</b>"
     if most.distance <= 0:
         return "No sensor changed: source and target show the same patterns."
-    counts = f"its vote counts {percent(most.weight)} of that of an unchanged sensor"
+    trust = f"Its vote now counts {escape(percent(most.weight))} of that of an unchanged sensor."
+    if len(channels) == 1:
+        return f"There is only one, {name}; it changed by {most.distance:.3f}, where 0 is unchanged. {trust}"
     hardly = ", but hardly" if most.weight >= _HARDLY else ""
-    if most is least:
-        return f"There is only one, {name}; it changed by {most.distance:.3f} (0 is not at all), and {counts}."
     return (
-        f"{name} changed most{hardly}: by {most.distance:.3f}, where 0 is not at all; {escape(least.name)} changed least, "
-        f"by {least.distance:.3f}. Of {escape(most.name)} {counts}."
+        f"{name} changed most{hardly} (distance {most.distance:.3f}, where 0 is unchanged), {escape(least.name)} least "
+        f"({least.distance:.3f}). {trust}"
     )
 
 
@@ -53,6 +54,7 @@ def _windows_to_check(saved: Saved) -> list[str]:
 def _doubtful(saved: Saved, row: int, explained: bool) -> str:
     """As "window 17: sit 51 % or walk 49 %"."""
     p = saved.probabilities[row]
-    said = " or ".join(f"{escape(saved.classes[k])} {percent(p[k])}" for k in np.argsort(-p, kind="stable")[:2])
+    first = np.argsort(-p, kind="stable")[:2]
+    said = " or ".join(f"{escape(saved.classes[k])} {escape(percent(p[k]))}" for k in first)
     name = f'<a href="#window-{row}">window {row}</a>' if explained else f"window {row}"
     return f"{name}: {said}"

@@ -19,7 +19,5 @@
     Plotly.react(holder, traces, laidOut(figure.layout, colours, narrow), { displayModeBar: false, responsive: true });
   };
 
-  const drawAll = () => document.querySelectorAll(".chart").forEach(draw);
-  page.onRedraw(drawAll);
-  drawAll();
+  document.querySelectorAll(".chart").forEach((holder) => page.whenNear(holder, () => draw(holder)));
 })();

@@ -26,11 +26,29 @@ const page = (() => {
       }
     });
   };
-  const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)} %`;
+  // Drawing waits until the reader comes near, so that a page with many figures opens at once.
+  const whenNear = (holder, draw) => {
+    let due = true, near = false;
+    const drawIf = (wanted) => {
+      if (!wanted) return;
+      due = false;
+      draw();
+    };
+    new IntersectionObserver((entries) => {
+      near = entries[entries.length - 1].isIntersecting;
+      drawIf(near && due);
+    }, { rootMargin: "600px" }).observe(holder);
+    onRedraw(() => {
+      due = true;
+      drawIf(near);
+    });
+    window.addEventListener("beforeprint", () => drawIf(due));
+  };
+  const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}\u00a0%`;
   const chip = (code) => make("span", { className: `chip code-${code % 8}`, textContent: code });
   // Plotly reads tags in its texts.
   const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
   document.querySelectorAll(".controls").forEach((controls) => { controls.hidden = false; });
-  return { byId, dataOf, make, colours, onRedraw, percent, chip, literal };
+  return { byId, dataOf, make, colours, onRedraw, whenNear, percent, chip, literal };
 })();

@@ -35,16 +35,17 @@
   const showTitle = (one) => {
     const label = data.classes[best(one.answer)], origin = one.origin ? ` (${one.origin})` : "";
     byId("window-title").textContent = `Window ${one.row}: ${label}, ${percent(sureness(one), 0)} sure${origin}`;
-    byId("window-sentence").textContent = `By the vote: ${one.sentence}`;
+    byId("window-sentence").textContent = `The vote says ${one.sentence}`;
   };
 
+  const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
+
   const showClasses = (one) => {
-    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"];
-    const rows = data.classes.map((name, k) => make("tr", { className: k === one.label ? "chosen" : "" },
+    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"], highest = Math.max(...one.vote);
+    const rows = data.classes.map((name, k) => make("tr", {},
       head(name, "row"),
-      make("td", { className: "barred" }, bar(one.vote[k], k === one.label ? "for" : k === one.against ? "against" : "others"),
-        ` ${percent(one.vote[k])}`),
-      ...(voted.length > 1 ? [cell(percent(one.answer[k]))] : [])));
+      make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
+      ...(voted.length > 1 ? [cell(percent(one.answer[k]), { className: k === best(one.answer) ? "best" : "" })] : [])));
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
   };
 
@@ -106,24 +107,24 @@
     return `${ratio > MANY ? `over ${MANY}` : ratio.toFixed(ratio < 10 ? 1 : 0)} times likelier in ${more} than in ${less}`;
   };
 
-  const step = (one, [channel, at, part, logOdds], more, less) => {
-    const codes = one.codes[channel], first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
-    return make("li", {}, make("b", { textContent: data.channels[channel] }), `, steps ${first} to ${last}: code `,
-      chip(codes[at]), " then ", chip(codes[at + 1]), `, ${likelier(logOdds, more, less)}. `,
-      make("span", { className: "notes" }, points(part)));
+  const step = ([channel, before, after, times, at, part, logOdds], more, less) => {
+    const first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
+    const where = times > 1 ? `${times} times, first at steps ${first} to ${last}` : `steps ${first} to ${last}`;
+    return make("li", {}, make("b", { textContent: data.channels[channel] }), ": code ", chip(before), " then ", chip(after),
+      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${points(part)}; ${where}`));
   };
 
-  const showSteps = (list, title, words, steps, one, more, less) => {
+  const showSteps = (list, title, words, steps, more, less) => {
     byId(title).textContent = words;
     const none = make("li", { className: "notes", textContent: "nothing" });
-    byId(list).replaceChildren(...(steps.length ? steps.map((each) => step(one, each, more, less)) : [none]));
+    byId(list).replaceChildren(...(steps.length ? steps.map((each) => step(each, more, less)) : [none]));
   };
 
   const showEvidence = (one) => {
     if (one.against === null) return;
     const label = data.classes[one.label], against = data.classes[one.against];
-    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, one, label, against);
-    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, one, against, label);
+    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, label, against);
+    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, against, label);
   };
 
   const showNearest = (one) => {

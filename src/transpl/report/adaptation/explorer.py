@@ -15,7 +15,7 @@ _NO_EXPLANATION = (
 
 def explorer_section(saved: Saved) -> list[str]:
     """Controls, empty places, and the data; one line if the folder explains nothing."""
-    title = '<section id="explorer" aria-labelledby="explorer-title"><h2 id="explorer-title">Why a window got its label</h2>'
+    title = '<section id="explorer" aria-labelledby="why"><h2 id="why">Why a window got its label</h2>'
     if saved.explanation is None or not len(saved.explanation):
         return [title, _NO_EXPLANATION, "</section>"]
     data = explorer_data(saved)
@@ -34,8 +34,8 @@ def _intro(shown: int, all_windows: int) -> list[str]:
     if shown == all_windows:
         return []
     return [
-        f'<p class="notes">{shown:,} of {all_windows:,} windows are in this page: half of them the least sure, the others '
-        "spread over classes.</p>"
+        f'<p class="notes">{shown:,} of {all_windows:,} windows are in this page: half of them the least sure, '
+        "the others spread over classes.</p>"
     ]
 
 
@@ -57,7 +57,8 @@ def _places() -> list[str]:
         '<div id="window-panel" tabindex="-1" hidden>',
         '<h3 id="window-title"></h3><p id="window-sentence"></p>',
         '<div class="columns"><div><h4>Probability of each class</h4><div id="window-classes"></div></div>',
-        '<div><h4>What each channel votes</h4><p class="notes" id="votes-words"></p><div id="window-votes"></div></div></div>',
+        '<div><h4>What each channel votes</h4><p class="notes" id="votes-words"></p>'
+        '<div id="window-votes"></div></div></div>',
         '<h4>The signal, and the code of each piece</h4><p class="notes" id="signal-words"></p>'
         '<div id="window-signals"></div>',
         '<div class="columns"><div><h4 id="for-title"></h4><ol id="window-for"></ol></div>',

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.explanation import Explanation, TransitionEvidence, thinned
+from transpl.explanation import Contributions, Explanation, thinned
 from transpl.explanation.thinning import MOST
 from transpl.report.adaptation.saved import Saved
 from transpl.report.adaptation.signals import POINTS, packed
@@ -16,7 +15,8 @@ from transpl.report.adaptation.signals import POINTS, packed
 _DIGITS = 6
 _ROOM = 6e6  # characters for all windows; plotly and the rest of the page take about as much
 _FEWEST = 20
-_TRANSITIONS = 5  # on either side
+_STEPS = 5  # on either side
+_PART = 5  # place in a step
 
 
 def explorer_data(saved: Saved) -> dict[str, Any]:
@@ -64,23 +64,32 @@ def _evidence(one: Explanation) -> dict[str, Any]:
     """Label and runner-up of the vote, and what spoke for either; nothing if there is only one class."""
     if len(one.classes) < 2:
         return {"label": 0, "against": None}
-    parts, evidence = one.contributions(0), one.top_evidence(0, _TRANSITIONS)
+    found = one.contributions(0)
+    steps = sorted(steps_of(one, found), key=lambda step: -abs(step[_PART]))
     return {
-        "label": one.class_index("label", evidence.label),
-        "against": one.class_index("against", evidence.against),
-        "margin": _round(parts.margin),
-        "parts": _rounded(parts.channels),
-        "for": _steps(one, evidence.transitions_for),
-        "other": _steps(one, evidence.transitions_against),
+        "label": one.class_index("label", found.label),
+        "against": one.class_index("against", found.against),
+        "margin": _round(found.margin),
+        "parts": _rounded(found.channels),
+        "for": [step for step in steps if step[_PART] > 0][:_STEPS],
+        "other": [step for step in steps if step[_PART] < 0][:_STEPS],
     }
 
 
-def _steps(one: Explanation, transitions: Sequence[TransitionEvidence]) -> list[list[Any]]:
-    """Channel, position, part of the margin, log-odds (null if infinite)."""
-    return [
-        [one.channel_names.index(each.channel), each.position, _round(each.contribution), _round(each.log_odds)]
-        for each in transitions
-    ]
+def steps_of(one: Explanation, found: Contributions) -> list[list[Any]]:
+    """Each step from a code to the next that a window has: channel, both codes, how often, position of the first, its
+    part of the margin in all, its log-odds (null if infinite)."""
+    codes, steps = one.codes[0], []
+    for d, (before, after) in enumerate(zip(codes[:, :-1], codes[:, 1:], strict=True)):
+        pairs = np.stack([before, after], axis=1)[after >= 0]
+        kinds, first, kind = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        parts = np.bincount(kind.ravel(), found.transitions[d, : len(pairs)], len(kinds))
+        often = np.bincount(kind.ravel(), minlength=len(kinds))
+        steps += [
+            [d, *kinds[i].tolist(), int(often[i]), int(first[i]), _round(parts[i]), _round(found.log_odds[d, first[i]])]
+            for i in range(len(kinds))
+        ]
+    return steps
 
 
 def _nearest(one: Explanation) -> list[list[Any]]:

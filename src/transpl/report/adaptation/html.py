@@ -13,7 +13,8 @@ from transpl.report.wording import as_script_data
 def chart(identity: str, figure: go.Figure, words: str) -> list[str]:
     """A figure that the page's script draws in the reader's colours; `words` say what is in it."""
     return [
-        f'<figure><div class="chart" id="{identity}" role="img" aria-label="{escape(words)}"></div>'
+        f'<figure><div class="chart" id="{identity}" style="min-height:{figure.layout.height}px" role="img" '
+        f'aria-label="{escape(words)}"></div>'
         f"<figcaption>{escape(words)}</figcaption></figure>",
         as_script_data(f"{identity}-data", json.loads(figure.to_json())),
     ]
@@ -31,7 +32,7 @@ def code_chip(code: int) -> str:
 
 def percent(share: float, decimals: int = 0) -> str:
     """As 12 %; what is more than nothing but rounds to it is told as such."""
-    least = 0.5 * 10**-decimals
-    if 0 < 100 * share < least:
-        return f"below {10**-decimals:.{decimals}f} %"
-    return f"{100 * share:.{decimals}f} %"
+    least = 10**-decimals
+    if 0 < 100 * share < least / 2:
+        return f"<\N{NO-BREAK SPACE}{least:.{decimals}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"

@@ -10,14 +10,14 @@ from transpl.report.adaptation.saved import Saved
 from transpl.report.wording import counted, listed
 
 _ANSWERS = {
-    "finetune": "a neural network, trained on the source and then further on labels that it was given for the target",
+    "finetune": "a neural network, trained on the source, then on the labels that the vote gave to the target",
     "markov": "a vote of the channels over the patterns that follow each other; nothing was trained on the target",
     "source": "the network as trained on the source; it was not adapted",
 }
 _SCORES = {
     "before": "right before adaptation",
     "after": "right after adaptation",
-    "pseudo_labels": "of the vote right, on the windows adapted to",
+    "pseudo_labels": "right by the vote of the channels, on the windows adapted to",
 }
 
 

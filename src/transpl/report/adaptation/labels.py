@@ -10,6 +10,16 @@ from transpl.report import figures
 from transpl.report.adaptation.html import chart
 from transpl.report.adaptation.saved import Saved
 
+SOURCE, GIVEN, VOTED = "source", "target, as you said", "target, estimated by the vote"
+LABELLED, TRUE = "target, as labelled", "target, true"
+_COLOURS = {
+    SOURCE: figures.GREY,
+    GIVEN: figures.PURPLE,
+    VOTED: figures.SKY,
+    LABELLED: figures.BLUE,
+    TRUE: figures.ORANGE,
+}
+
 
 def labels_section(saved: Saved) -> list[str]:
     """Class proportions, confidence and, if the truth is known, which class was taken for which."""
@@ -32,21 +42,23 @@ def class_proportions(saved: Saved) -> dict[str, dict[str, float]]:
         else dict(zip(shift.classes, shift.target_shares, strict=True))
     )
     found = {
-        "source": summary["source"]["class_shares"],
-        "target, as you said": prior,
-        "target, estimated by the vote": voted,
-        "target, as labelled": summary["test"]["class_shares"],
-        "target, true": summary["test"]["true_class_shares"],
+        SOURCE: summary["source"]["class_shares"],
+        GIVEN: prior,
+        VOTED: voted,
+        LABELLED: summary["test"]["class_shares"],
+        TRUE: summary["test"]["true_class_shares"],
     }
     return {name: shares for name, shares in found.items() if shares}
 
 
 def _proportions(saved: Saved) -> list[str]:
-    words = "How often each class occurs, in percent of windows. Large differences between source and target are a shift too."
+    words = (
+        "How often each class occurs, in percent of windows. A large difference from source to target is a shift too."
+    )
     series = class_proportions(saved)
-    if "target, estimated by the vote" in series:
+    if VOTED in series:
         words += " The vote's estimate is drawn towards equal shares when the vote is undecided."
-    return chart("class-shares", figures.class_shares(saved.classes, series), words)
+    return chart("class-shares", figures.class_shares(saved.classes, series, _COLOURS), words)
 
 
 def _sureness(saved: Saved) -> list[str]:
@@ -62,8 +74,8 @@ def _confusion(metrics: dict[str, Any] | None) -> list[str]:
     if metrics is None or "confusion" not in metrics:
         return []
     words = (
-        "Which class was taken for which, in windows: a row per true class, a column per label. On the diagonal is what "
-        "is right. True labels were used for this and the scores only."
+        "Which class was taken for which, in windows: a row per true class, a column per label. On the diagonal is "
+        "what is right. True labels were used for this and the scores only."
     )
     found = metrics["confusion"]
     return chart("confusion", figures.confusion(found["labels"], found["counts"]), words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ def _codes(counts: Sequence[int], shapes: Sequence[Sequence[float]] | None) -> l
 
 
 def _card(code: int, share: float, drawing: str) -> str:
-    usage = percent(share) if share else "never used"
+    usage = escape(percent(share)) if share else "never used"
     return f'<li><span class="code-name">code {code_chip(code)}</span>{drawing}{bar(share)}<span>{usage}</span></li>'
 
 
@@ -68,4 +69,5 @@ def _drawings(shapes: NDArray[np.float64]) -> list[str]:
 def _training_in_words(saved: Saved) -> str:
     history, seconds = saved.summary["history"], sum(saved.summary["seconds"].values())
     parts = [f"{counted(len(records), 'round')} {_PHASES.get(phase, phase)}" for phase, records in history.items()]
-    return f"{listed(parts)}; {seconds:.0f} seconds in all. Each phase keeps the network of its best round on held-out windows."
+    kept = "Each phase keeps the network of its best round on held-out windows."
+    return f"{listed(parts)}; {seconds:.0f} seconds in all. {kept}"

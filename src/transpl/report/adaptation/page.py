@@ -48,7 +48,11 @@ def render(saved: Saved) -> str:
         *explorer_section(saved),
         *learnt_section(saved),
         *how_it_works(),
-        f"<footer><p>transpl {escape(saved.summary['transpl_version'])}, {escape(saved.summary['written'])}</p></footer>",
+        f"<footer><p>{escape(_made_by(saved))}</p></footer>",
         *(f"<script>{(_HERE / name).read_text(encoding='utf-8')}</script>" for name in _SCRIPTS),
     ]
     return document(title, style_of(_HERE / "page.css"), parts)
+
+
+def _made_by(saved: Saved) -> str:
+    return f"transpl {saved.summary['transpl_version']}, {saved.summary['written']}"

@@ -33,7 +33,7 @@
     };
     const layout = {
       title: { text: TITLES[side], font: { size: 14 }, y: 0.97 },
-      height: 300,
+      height: holder.clientWidth < 330 ? 260 : 300,
       margin: { l: 40, r: 10, t: 36, b: 40 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -61,6 +61,6 @@
   };
 
   chooser.addEventListener("input", draw);
-  page.onRedraw(draw);
-  draw();
+  page.whenNear(document.querySelector(".matrices"), draw);
+  showTable();
 })();

@@ -44,7 +44,7 @@ def _ranking(channels: list[Channel]) -> list[str]:
 
 
 def _ranking_table(rows: list[str]) -> str:
-    head = "<tr><th>channel</th><th>distance (0 = unchanged)</th><th>trust</th></tr>"
+    head = '<tr><th>channel</th><th class="text">distance (0 = unchanged)</th><th>trust</th></tr>'
     return f'<table class="ranking"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
 
 
@@ -52,7 +52,7 @@ def _ranked(rank: int, channel: Channel, farthest: float) -> str:
     return (
         f'<tr><th scope="row">{rank}. {escape(channel.name)}</th>'
         f'<td class="barred">{bar(channel.distance / farthest)} {channel.distance:.3f}</td>'
-        f"<td>{percent(channel.weight)}</td></tr>"
+        f"<td>{escape(percent(channel.weight))}</td></tr>"
     )
 
 
@@ -94,8 +94,8 @@ def _most_moved(shift: ShiftReport) -> list[str]:
 def _moved_rows(name: str, table: pd.DataFrame) -> str:
     return "".join(
         f'<tr><td class="text"><span class="of-channel">{escape(name)}: </span>after code {code_chip(row.from_code)} '
-        f"{'code stays' if row.from_code == row.to_code else 'comes code'} {code_chip(row.to_code)} "
+        f"comes code {code_chip(row.to_code)} {'again ' if row.from_code == row.to_code else ''}"
         f"{'more' if row.difference > 0 else 'less'} often</td>"
-        f"<td>{percent(row.source)}</td><td>{percent(row.target)}</td></tr>"
+        f"<td>{escape(percent(row.source))}</td><td>{escape(percent(row.target))}</td></tr>"
         for row in table.itertuples()
     )
