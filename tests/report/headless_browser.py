@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_PATIENCE = 60.0  # seconds; a browser on a busy machine needs many
+_PATIENCE = 180.0  # seconds; a browser on a busy machine needs many
 _OPTIONS = (
     "--headless=new",
     "--remote-debugging-pipe",

@@ -55,7 +55,7 @@ def test_the_first_thing_it_says_is_which_sensor_changed_most():
         "Which sensor changed most? acc_y changed most (distance 0.400, where 0 is unchanged), acc_x least (0.050)."
         in text
     )
-    assert "Its vote now counts 2 % of that of an unchanged sensor." in text
+    assert "The vote of acc_y now counts 2 % of an unchanged sensor's." in text
     assert text.index("acc_y changed most") < text.index("What came in")
 
 
@@ -103,6 +103,7 @@ def test_it_says_what_came_in_and_who_answers():
         "50.0 % right before adaptation 12 windows",
         "75.0 % right after adaptation",
         "80.0 % right by the vote",
+        "Adaptation made 25.0 percentage points more labels right than before.",
     ):
         assert words in text
     source = {"name": "ann", "windows": None, "class_shares": None}

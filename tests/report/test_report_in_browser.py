@@ -15,6 +15,10 @@ from transpl.datasets import make_shifted
 pytest.importorskip("fcntl", reason="the browser is driven over pipes, which need a POSIX system")
 
 from headless_browser import browser, find_browser
+from made_up_explanation import made_up
+from made_up_results import saved, shift, summary
+
+from transpl.report.adaptation.page import render
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(
@@ -217,3 +221,39 @@ def test_a_phone_need_not_scroll_sideways(tab):
 
 def test_nothing_of_all_this_made_trouble(tab):
     assert tab.problems == []
+
+
+def test_many_channels_unequal_lengths_and_hostile_names_make_no_trouble(chromium, tmp_path):
+    hostile = '</script><img src=x onerror="alert(1)">&amp;'
+    names = tuple(f"{hostile}{d}" for d in range(14))
+    explanation = made_up(
+        windows=np.arange(12),
+        weights=np.linspace(0.1, 0.9, 14),
+        ragged=True,
+        absent=1,
+        channel_names=names,
+        classes=np.array(["sit", "stand", hostile]),
+        nearest=None,
+    )
+    explanation.signals[3, :, 20:] = np.nan
+    shares = dict.fromkeys(["sit", "stand", hostile], 1 / 3)
+    about = summary(
+        classes=list(shares),
+        channels=[{"name": name, "distance": 0.1, "weight": 0.5} for name in names],
+        source={"name": hostile, "windows": 1, "class_shares": shares},
+        test={"windows": 1, "class_shares": shares, "true_class_shares": None},
+    )
+    page = tmp_path / "hostile.html"
+    page.write_text(render(saved(explanation, None, summary=about, shift=shift(names, np.array(list(shares))))))
+    chromium.open(page, width=390, height=800, fragment="#window-3")
+    assert shown_window(chromium) == 3
+    pictures = "document.querySelectorAll('.signal').length"
+    assert chromium.value(pictures) == 12
+    click(chromium, "all-signals")
+    assert chromium.value(pictures) == 14
+    assert chromium.value("document.getElementById('all-signals').hidden")
+    assert text(chromium, ".signal figcaption").startswith(f"{hostile}0, from")
+    choose(chromium, "window-order", "odds")
+    assert chromium.value("document.querySelectorAll('img').length") == 0
+    assert chromium.value("document.documentElement.scrollWidth") <= 390
+    assert chromium.problems == []

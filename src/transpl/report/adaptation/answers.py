@@ -30,7 +30,7 @@ def _moved_most(saved: Saved) -> str:
     name = f"<b>{escape(most.name)}</b>"
     if most.distance <= 0:
         return "No sensor changed: source and target show the same patterns."
-    trust = f"Its vote now counts {escape(percent(most.weight))} of that of an unchanged sensor."
+    trust = f"The vote of {escape(most.name)} now counts {escape(percent(most.weight))} of an unchanged sensor's."
     if len(channels) == 1:
         return f"There is only one, {name}; it changed by {most.distance:.3f}, where 0 is unchanged. {trust}"
     hardly = ", but hardly" if most.weight >= _HARDLY else ""

@@ -4,10 +4,10 @@
   const data = page.dataOf("explorer-data");
   if (!data) return;
   const { byId, make, percent, chip } = page;
-  const MANY = 1000;
+  const MANY = 1000, FEW_SIGNALS = 12;
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
   const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
-  let order = [], current = 0;
+  let order = [], current = 0, allSignals = false;
 
   const best = (p) => p.indexOf(Math.max(...p));
   const sureness = (one) => Math.max(...one.answer);
@@ -79,20 +79,29 @@
     const label = data.classes[one.label], against = data.classes[one.against];
     byId("votes-words").replaceChildren(
       key("for", label), key("against", against), key("others", "other classes"),
-      ` Together the channels put ${label} ahead of ${against} by ${points(one.margin)} (percentage points).`);
+      ` Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points.`);
   };
 
   const showSignals = (one, position) => {
     const holder = byId("window-signals"), rounded = (value) => Number(value.toPrecision(3));
     byId("signal-words").textContent = valuesOf ? signalWords() : "The signals were not kept with these results.";
     if (!valuesOf) return;
-    holder.replaceChildren();
     const width = holder.clientWidth;
-    data.channels.forEach((name, d) => {
+    holder.replaceChildren(...drawnChannels(one).map((d) => {
+      const name = data.channels[d];
       const found = signals.picture(name, valuesOf(position, d), one.codes[d], data.signals, d, data.patchLength, width);
       const words = `${name}, from ${rounded(found.low)} to ${rounded(found.high)}, trust ${percent(data.weights[d], 0)}`;
-      holder.append(make("figure", { className: "signal" }, make("figcaption", { textContent: words }), found.svg));
-    });
+      return make("figure", { className: "signal" }, make("figcaption", { textContent: words }), found.svg);
+    }));
+    byId("all-signals").hidden = allSignals || data.channels.length <= FEW_SIGNALS;
+  };
+
+  // Of many channels those that decided most, in their own order.
+  const drawnChannels = (one) => {
+    const every = data.channels.map((_, d) => d);
+    if (allSignals || every.length <= FEW_SIGNALS) return every;
+    const weight = (d) => Math.abs(one.parts ? one.parts[d] : data.shares[d]);
+    return every.sort((a, b) => weight(b) - weight(a)).slice(0, FEW_SIGNALS).sort((a, b) => a - b);
   };
 
   const signalWords = () => {
@@ -130,7 +139,7 @@
   const showNearest = (one) => {
     byId("nearest").hidden = !one.near.length;
     byId("window-nearest").replaceChildren(...one.near.map(([row, k, distance]) => make("li", {},
-      make("b", { textContent: data.classes[k] }), `, source window ${row}: the same codes in ${percent(1 - distance, 0)}`)));
+      make("b", { textContent: data.classes[k] }), `, source window ${row}: the same codes in ${percent(1 - distance, 0)} of the pieces`)));
   };
 
   const showNumbers = (one) => {
@@ -236,6 +245,11 @@
   });
   byId("previous").addEventListener("click", () => go(-1));
   byId("next").addEventListener("click", () => go(1));
+  byId("all-signals").addEventListener("click", () => {
+    allSignals = true;
+    show();
+    byId("window-signals").focus();
+  });
   byId("window-list").addEventListener("input", (event) => open(Number(event.target.value)));
   byId("window-order").addEventListener("input", () => { sort(); open(order[0]); });
   byId("window-number").addEventListener("input", (event) => {

@@ -60,7 +60,8 @@ def _places() -> list[str]:
         '<div><h4>What each channel votes</h4><p class="notes" id="votes-words"></p>'
         '<div id="window-votes"></div></div></div>',
         '<h4>The signal, and the code of each piece</h4><p class="notes" id="signal-words"></p>'
-        '<div id="window-signals"></div>',
+        '<div id="window-signals" tabindex="-1"></div>',
+        '<button type="button" id="all-signals" hidden>Show the other channels</button>',
         '<div class="columns"><div><h4 id="for-title"></h4><ol id="window-for"></ol></div>',
         '<div><h4 id="against-title"></h4><ol id="window-against"></ol></div></div>',
         '<div id="nearest"><h4>The most similar source windows</h4><ol id="window-nearest"></ol></div>',

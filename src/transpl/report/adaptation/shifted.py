@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from html import escape
+from typing import Any
 
 import pandas as pd
 
@@ -92,10 +94,14 @@ def _most_moved(shift: ShiftReport) -> list[str]:
 
 
 def _moved_rows(name: str, table: pd.DataFrame) -> str:
-    return "".join(
-        f'<tr><td class="text"><span class="of-channel">{escape(name)}: </span>after code {code_chip(row.from_code)} '
-        f"comes code {code_chip(row.to_code)} {'again ' if row.from_code == row.to_code else ''}"
-        f"{'more' if row.difference > 0 else 'less'} often</td>"
-        f"<td>{escape(percent(row.source))}</td><td>{escape(percent(row.target))}</td></tr>"
-        for row in table.itertuples()
+    return "".join(_moved_row(name, row) for row in table.to_dict("records"))
+
+
+def _moved_row(name: str, row: Mapping[Hashable, Any]) -> str:
+    before, after = row["from_code"], row["to_code"]
+    often = f"{'again ' if before == after else ''}{'more' if row['difference'] > 0 else 'less'} often"
+    return (
+        f'<tr><td class="text"><span class="of-channel">{escape(name)}: </span>after code {code_chip(before)} '
+        f"comes code {code_chip(after)} {often}</td>"
+        f"<td>{escape(percent(row['source']))}</td><td>{escape(percent(row['target']))}</td></tr>"
     )
