@@ -110,6 +110,19 @@ def test_it_says_what_came_in_and_who_answers():
     assert "ann: with labels" in text_of(page_of(saved(summary=summary(source=source))))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (0.2717, 0.3913, "Adaptation made 11.9 percentage points more labels right"),  # as 39.1 and 27.2 are shown
+        (0.5, 0.4, "Adaptation made 10.0 percentage points fewer labels right"),
+        (0.5, 0.5, "Adaptation changed nothing in how many labels are right"),
+    ],
+)
+def test_gain_and_loss_are_said_in_words(before, after, words):
+    scores = {"before": {**METRICS["before"], "accuracy": before}, "after": {**METRICS["after"], "accuracy": after}}
+    assert words in text_of(page_of(saved(metrics=scores)))
+
+
 def test_words_of_the_paper_stay_in_their_box():
     text = text_of(page_of(saved()))
     outside = text[: text.index("How it works")]

@@ -20,8 +20,6 @@ _SCORES = {
     "pseudo_labels": "right by the vote of the channels, on the windows adapted to",
 }
 
-_NO_DIFFERENCE = 0.05  # percentage points
-
 
 def incoming_section(saved: Saved) -> list[str]:
     """Windows, channels, classes, who answers, and how often it is right if that is known."""
@@ -76,8 +74,9 @@ def _scores(metrics: dict[str, Any] | None) -> list[str]:
 def _gain(metrics: dict[str, Any]) -> list[str]:
     if "before" not in metrics or "after" not in metrics:
         return []
-    points = 100 * (metrics["after"]["accuracy"] - metrics["before"]["accuracy"])
-    if abs(points) < _NO_DIFFERENCE:
+    before, after = (round(100 * metrics[key]["accuracy"], 1) for key in ("before", "after"))  # as they are shown
+    points = after - before
+    if points == 0:
         return ["<p>Adaptation changed nothing in how many labels are right.</p>"]
     outcome = "more labels right than before" if points > 0 else "fewer labels right than before"
     return [f"<p>Adaptation made {abs(points):.1f} percentage points {outcome}.</p>"]
