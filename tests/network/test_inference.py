@@ -12,6 +12,7 @@ from transpl.network.inference import (
     class_probabilities,
     coarse_codes,
     code_type,
+    decoded_codes,
     features,
     fine_codes,
     seen_by_head,
@@ -79,3 +80,15 @@ def test_the_summaries_of_channels_have_the_features_as_their_mean(network):
     summaries = channel_summaries(network, windows)
     assert summaries.shape == (70, 2, 16)
     assert np.allclose(summaries.mean(axis=1), features(network, windows), atol=1e-6)
+
+
+def test_decoded_codes_are_what_the_decoder_makes_of_each_vector_alone(network):
+    network.train()
+    found = decoded_codes(network)
+    assert network.training
+    network.eval()
+    for book in ("coarse", "fine"):
+        for vector, values in zip(getattr(network.quantizer, book).vectors.detach(), found[book], strict=True):
+            q = (vector / vector.norm()).view(1, 1, -1)
+            expected = network.to_patch(network.decoder(q)).detach()
+            assert torch.allclose(torch.from_numpy(values), expected[0, 0].double(), atol=1e-6)

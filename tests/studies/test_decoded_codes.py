@@ -15,13 +15,13 @@ from torch.nn import functional as F
 from transpl.errors import InputError
 from transpl.network.inference import coarse_codes
 from transpl.studies.code_entropy import entropy_study
-from transpl.studies.decoded_codes import codes_study, decoded_alone, decoded_in_place
+from transpl.studies.decoded_codes import codes_study, decoded_in_place
 from transpl.studies.permutation_entropy import permutation_entropy
 
 
 def test_a_code_alone_is_what_the_decoder_makes_of_a_sequence_of_one():
     method = tiny_subject().method
-    network, decoded = method.state.source_network, decoded_alone(method)
+    network, decoded = method.state.source_network, method.decoded_codes
     assert decoded["coarse"].shape == (4, 4)
     assert decoded["fine"].shape == (8, 4)
     e = F.normalize(network.quantizer.coarse.vectors[2], dim=0)

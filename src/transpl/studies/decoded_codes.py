@@ -8,14 +8,12 @@ r"""Codes made visible: what the decoder makes of a code. What a code is decoded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from transpl.errors import one_of
 from transpl.methods import TransPLMethod
@@ -36,7 +34,7 @@ def codes_study(subject: Subject, context: str = "alone") -> dict[str, Any]:
     """
     one_of("context", context, CONTEXTS)
     method, usage = subject.method, subject.method.state.codebook_usage
-    decoded = decoded_alone(method) if context == "alone" else decoded_in_place(method, subject.windows.source)
+    decoded = method.decoded_codes if context == "alone" else decoded_in_place(method, subject.windows.source)
     return {
         "name": subject.name,
         "context": context,
@@ -50,28 +48,16 @@ def codes_study(subject: Subject, context: str = "alone") -> dict[str, Any]:
     }
 
 
-@torch.no_grad()
-def decoded_alone(method: TransPLMethod) -> Decoded:
-    """D(l2(e)) of every code, each in a sequence of its own."""
-    network = method.state.source_network
-    with method.on_device(network):
-        return {
-            name: network.decode(F.normalize(vectors, dim=-1)[:, None])[:, 0].double().cpu().numpy()
-            for name, vectors in _books(network).items()
-        }
-
-
 def decoded_in_place(method: TransPLMethod, windows: Windows) -> Decoded:
     """The mean of D(q) over the patches of each code; NaN for codes that do not occur."""
     network = method.state.source_network
     with method.on_device(network):
         found = in_batches(network, windows, _decoded_and_codes(network))  # (n, D, N, m + books)
-    m = network.settings.patch_length
+    m, sizes = network.settings.patch_length, {"coarse": network.settings.n_coarse, "fine": network.settings.n_fine}
     return {
-        name: _means_by_code(
-            found[..., m + number].astype(np.int64).ravel(), found[..., :m].reshape(-1, m), len(vectors)
-        )
-        for number, (name, vectors) in enumerate(_books(network).items())
+        name: _means_by_code(found[..., m + number].astype(np.int64).ravel(), found[..., :m].reshape(-1, m), size)
+        for number, (name, size) in enumerate(sizes.items())
+        if size
     }
 
 
@@ -90,11 +76,6 @@ def _means_by_code(codes: NDArray[np.int64], values: NDArray[np.float64], n_code
     np.add.at(sums, codes[codes >= 0], values[codes >= 0])
     counts = np.bincount(codes[codes >= 0], minlength=n_codes)[:, None]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _books(network: Network) -> Mapping[str, Tensor]:
-    coarse, fine = network.quantizer.coarse, network.quantizer.fine
-    return {"coarse": coarse.vectors} | ({} if fine is None else {"fine": fine.vectors})
 
 
 def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
