@@ -298,7 +298,7 @@ class TransPLMethod(Method):
 
     @property
     def decoded_codes(self) -> dict[str, NDArray[np.float64]]:
-        """What the decoder makes of each code alone: "coarse" (n_c, m) and, if there is such a book, "fine" (n_f, m)."""
+        """What the decoder makes of each code alone: "coarse" (n_c, m) and, with such a book, "fine" (n_f, m)."""
         network = self.state.source_network
         with self.on_device(network):
             return decoded_codes(network)
