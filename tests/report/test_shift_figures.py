@@ -40,5 +40,5 @@ def test_matrices_stand_side_by_side_and_say_what_they_are():
 
 
 def test_an_unknown_channel_is_refused():
-    with pytest.raises(InputError, match="^channel: expected one of"):
+    with pytest.raises(InputError, match=r"^channel: expected one of"):
         transition_matrices(REPORT, "w")
