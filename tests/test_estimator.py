@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from transpl import PseudoLabels, TransPL
 from transpl.markov import TransitionCounts
+from transpl.persistence import fingerprint
 
 # A window needs two patches. scikit-learn's checks bring tables of a few columns: one channel, one step a patch.
 FOR_TABLES = TransPL(
@@ -505,3 +506,34 @@ def test_what_shifted_waits_for_a_target(model, target):
     assert report.target_shares is None
     shares = model.shift_report(X=target[0]).target_shares
     np.testing.assert_allclose(shares, model.pseudo_label(target[0]).probabilities.mean(axis=0))
+
+
+@pytest.mark.parametrize("mode", ["markov", "finetune"])
+def test_few_labels_move_the_answers_are_saved_with_them_and_explained(model, target, tmp_path, mode):
+    X, _ = target
+    before = model.adapt(X, mode=mode).predict_proba(X)
+    assert np.array_equal(model.adapt(X, mode=mode, few_labels=[None] * len(X)).predict_proba(X), before)
+    model.adapt(X, mode=mode, few_labels={0: "sit", 5: "run"})
+    assert not np.array_equal(model.predict_proba(X), before)
+    assert model.class_counts_.counts.sum() > model.source_counts_.counts.sum()
+    model.save(tmp_path)
+    again = TransPL.load(tmp_path)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(again.pseudo_label(X).probabilities, model.pseudo_label(X).probabilities)
+    assert (again.class_counts_, again.source_counts_) == (model.class_counts_, model.source_counts_)
+    assert fingerprint(again.method_.state) == fingerprint(model.method_.state)
+    assert np.allclose(model.explain(X).probabilities, model.pseudo_label(X).probabilities, atol=1e-12)
+    model.adapt(X, mode="markov")
+    assert model.class_counts_.pooled() == model.source_counts_
+
+
+def test_enough_labels_overrule_the_source():
+    """In the target the classes have changed places: without labels nearly all is wrong."""
+    X, y = make_waves(60, seed=0)
+    model = TransPL(**{**TINY, "max_epochs": 20, "source_lr": 5e-3}).fit(X, y)
+    new, other = make_waves(60, seed=1)
+    truth = 1 - other
+    without = (model.adapt(new, mode="markov").predict(new) == truth).mean()
+    model.adapt(new, mode="markov", few_labels={row: truth[row] for row in range(40)})
+    assert without < 0.3
+    assert (model.predict(new) == truth)[40:].mean() > 0.7

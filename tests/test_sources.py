@@ -7,7 +7,16 @@ import pytest
 from conftest import refusal
 
 from transpl.methods import Labelled
-from transpl.sources import check_labels, class_indices, hold_out, is_table, plain, say_what_is_dropped, target_rows
+from transpl.sources import (
+    check_labels,
+    class_indices,
+    few_label_indices,
+    hold_out,
+    is_table,
+    plain,
+    say_what_is_dropped,
+    target_rows,
+)
 from transpl.windows import as_windows
 
 NONE = np.zeros(4, dtype=bool)
@@ -81,3 +90,28 @@ def test_numpy_numbers_become_plain_ones():
     assert type(plain(np.int64(3))) is int
     assert type(plain(np.float32(0.5))) is float
     assert plain("floor") == "floor"
+
+
+def test_few_labels_are_rows_or_one_label_per_window():
+    classes = np.array(["run", "walk"])
+    expected = [-1, 1, -1, 0]
+    for given in (
+        {1: "walk", np.int64(3): np.str_("run")},
+        [None, "walk", "", "run"],
+        np.array([np.nan, "walk", None, "run"], dtype=object),
+    ):
+        assert few_label_indices(given, 4, classes).tolist() == expected
+    assert few_label_indices([np.nan, 2.0], 2, np.array([1, 2])).tolist() == [-1, 1]
+    for nothing in (None, {}, [None, "", np.nan]):
+        assert few_label_indices(nothing, 3, classes) is None
+
+
+def test_few_labels_that_fit_no_window_or_class_are_refused():
+    classes = np.array(["run", "walk"])
+    for rows in ({4: "run"}, {-1: "run"}, {"0": "run"}, {True: "run"}):
+        with refusal("few_labels", "rows 0..3"):
+            few_label_indices(rows, 4, classes)
+    with refusal("few_labels", "'swim' for window 2. Check the spelling; a class that the source does not have"):
+        few_label_indices({2: "swim"}, 4, classes)
+    with refusal("few_labels", "4 labels"):
+        few_label_indices(["run"], 4, classes)

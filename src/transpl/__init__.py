@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transpl import datasets
+    from transpl.drift import Drift
     from transpl.errors import InputError
     from transpl.estimator import TransPL
     from transpl.explanation import Explanation, ShiftReport
@@ -24,6 +25,7 @@ except PackageNotFoundError:  # run from a source tree that was never installed
 
 __all__ = [
     "AdaptedTarget",
+    "Drift",
     "Explanation",
     "InputError",
     "PseudoLabels",
@@ -36,6 +38,7 @@ __all__ = [
 
 _HOME = {
     "AdaptedTarget": "transpl.many",
+    "Drift": "transpl.drift",
     "Explanation": "transpl.explanation",
     "InputError": "transpl.errors",
     "PseudoLabels": "transpl.methods",

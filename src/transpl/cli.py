@@ -14,10 +14,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl.bench_cli import bench, table
+from transpl.cli_options import (
+    Columns,
+    Device,
+    DomainColumn,
+    GroupColumn,
+    OnlyDomain,
+    Step,
+    Threads,
+    TimeColumn,
+    Window,
+    open_model,
+    read_and_say,
+)
+from transpl.cli_options import reading_of as _reading
+from transpl.cli_options import say as _say
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.figures_cli import figure
 from transpl.methods_cli import methods
+from transpl.monitor_cli import monitor
+from transpl.review_cli import review
 
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
@@ -40,18 +57,8 @@ app.add_typer(datasets_app, name="datasets")
 app.command(epilog="Example: `transpl bench --dataset ucihar --methods all --seeds 3 --jobs 2`")(bench)
 app.command(epilog="Example: `transpl table transpl-bench --which full --statistics`")(table)
 
-Columns = Annotated[
-    str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
-]
-DomainColumn = Annotated[str | None, typer.Option(help="Column that names the domain (user, device, patient).")]
-TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
-GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
-Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
-Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Mode = Annotated[str, typer.Option(help="finetune: train on the pseudo-labels; markov: no gradient step.")]
 
 
@@ -115,6 +122,10 @@ def adapt(
     window: Window = None,
     step: Step = None,
     prior: Annotated[str | None, typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.")] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(help="Target windows that you labelled, as `transpl review` lists them. May be repeated."),
+    ] = None,
     mode: Mode = "finetune",
     patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
     width: Annotated[int, typer.Option(min=8, help="Size of the network: 64 or 128.")] = 64,
@@ -135,15 +146,13 @@ def adapt(
     Several targets share one source model. Each gets a folder of its own in --out; one that fails costs only itself.
     """
     from transpl import TransPL, jobs, jobs_many
-    from transpl.datasets.recordings import read_recordings
     from transpl.many.names import expanded, is_pattern
 
     given = [*target, *(more or ())]
     files = expanded(given)
     whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
     reading = _reading(time_col, group_col, channels, window, step)
-    lab = read_recordings(source, domain=source_domain, **whose, **reading)
-    _say(lab.description)
+    lab = read_and_say(source, domain=source_domain, **whose, **reading)
     if source.suffix != ".npz":
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
@@ -158,13 +167,14 @@ def adapt(
         verbose=True,
     )
     if len(given) > 1 or is_pattern(given[0]):
+        if labels:
+            raise wrong("--labels", expected="one target", got=f"{len(files)}", advice="Adapt to this one by itself.")
         many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
         table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
         _tell_many(table, out)
         return
-    field = read_recordings(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
-    _say(field.description)
-    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, **how)
+    field = read_and_say(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
+    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
     outcome = jobs.run(job, model, out, _say)
     jobs.remember_reading(out, reading)
     _tell(outcome)
@@ -176,7 +186,7 @@ def predict(
     input: Annotated[Path, typer.Option(help="Recordings: npz, csv or parquet.")],
     out: Annotated[Path | None, typer.Option(help="File for the table. Default: stdout.")] = None,
     domain_col: DomainColumn = None,
-    domain: Annotated[str | None, typer.Option(help="Use only these rows.")] = None,
+    domain: OnlyDomain = None,
     time_col: TimeColumn = None,
     group_col: GroupColumn = None,
     channels: Columns = None,
@@ -186,15 +196,11 @@ def predict(
     device: Device = "auto",
 ) -> None:
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
-    from transpl import jobs
-    from transpl.datasets.recordings import read_recordings
     from transpl.results import predictions_table, where, write_table
 
-    fitted, reading = jobs.load_model(model)
-    fitted.set_params(n_threads=threads, device=device)
+    fitted, reading = open_model(model, threads, device)
     reading |= _reading(time_col, group_col, channels, window, step)
-    recordings = read_recordings(input, domain=domain, domain_col=domain_col, **reading)
-    _say(recordings.description)
+    recordings = read_and_say(input, domain=domain, domain_col=domain_col, **reading)
     table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)
@@ -214,11 +220,9 @@ def label(
     device: Device = "auto",
 ) -> None:
     """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
-    from transpl import jobs
     from transpl.streaming import label_windows
 
-    fitted, _ = jobs.load_model(model)
-    fitted.set_params(n_threads=threads, device=device)
+    fitted, _ = open_model(model, threads, device)
     found = label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)
     for name, count in zip(found.classes, found.windows_per_class(), strict=True):
         typer.echo(f"{name:<30} {count:12,} windows   {count / len(found.labels):6.1%}")
@@ -241,6 +245,8 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt,
 
 app.command(epilog="Example: `transpl figure corruption transpl-bench --dataset ucihar`")(figure)
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)
+app.command(epilog="Example: `transpl monitor --model results --input today.csv --json`")(monitor)
+app.command(epilog="Example: `transpl review --model results --n 20 --out few.csv`")(review)
 
 
 @app.callback(invoke_without_command=True)
@@ -267,10 +273,6 @@ def main() -> None:
         _fail(f"{type(error).__name__}: {error}", code=1)
 
 
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
-
-
 def _fail(message: str, code: int) -> None:
     _say(f"error: {' '.join(message.split())}")
     sys.exit(code)
@@ -294,6 +296,9 @@ def _tell(outcome: Outcome) -> None:
                 f"{words:<30} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
                 f"   ({found['windows']} windows)"
             )
+    given = (outcome.metrics or {}).get("labels_given", 0)
+    if given:
+        typer.echo(f"the {given} windows that you labelled are not scored")
     typer.echo(f"open {outcome.folder / 'report.html'}")
 
 
@@ -315,15 +320,6 @@ def _pair(text: str | None, data: Any) -> tuple[int, int]:
     except ValueError:
         raise wrong("--pair", expected="two domain numbers, as 2-7", got=repr(text), advice="See the docs.") from None
     return source, target
-
-
-def _reading(
-    time_col: str | None, group_col: str | None, channels: str | None, window: int | None, step: int | None
-) -> dict[str, Any]:
-    """How recordings are read: what was given; the rest is `read_recordings`' own choice."""
-    names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
-    given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _shares(text: str | None) -> dict[str, float] | None:

@@ -14,17 +14,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from transpl.drift import Drift
 from transpl.errors import unreadable, whole_number, wrong
 from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
 from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
-from transpl.methods.explaining import explain, shift_report
+from transpl.methods.explaining import drift, explain, shift_report
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
     check_labels,
     class_indices,
+    few_label_indices,
     held_out_rows,
     hold_out,
     is_table,
@@ -107,7 +109,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     codebook_
         (n_coarse, width) coarse code vectors
     class_counts_, source_counts_, target_counts_
-        `TransitionCounts` by class and channel, and by channel
+        `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added
     channel_distances_, channel_weights_
         (channels,) how far each channel moved, how far it is trusted
     codebook_usage_
@@ -231,6 +233,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         prior: ArrayLike | dict[Any, float] | None = None,
         mode: str = "finetune",
         *,
+        few_labels: ArrayLike | dict[int, Any] | None = None,
         X_source: Any = None,
         y_source: ArrayLike | None = None,
     ) -> Self:
@@ -238,6 +241,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
         mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
+        few_labels : labels that a person gave to some of the target windows, {row: label} or one per window with None,
+            NaN or "" where unknown. They take the place of pseudo-labels, and their transitions are counted in
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
         """
         method = self.fitted_method()
@@ -245,7 +250,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
-        method.adapt(windows, self.class_shares(prior), mode)
+        known = few_label_indices(few_labels, len(windows), self.classes_)
+        method.adapt(windows, self.class_shares(prior), mode, known)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
@@ -304,6 +310,27 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if X is None:
             return report
         return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
+
+    def drift(
+        self,
+        X: Any,
+        reference: Any = None,
+        *,
+        channel_names: Sequence[str] | None = None,
+        level: float = 0.99,
+        n_shuffles: int = 200,
+        block: int = 1,
+    ) -> Drift:
+        """Say which channels of new windows have moved further from the source's than chance moves them.
+
+        reference : windows to compare with instead of the source's, say those that the model was adapted to
+        level : if nothing has changed, no channel at all is reported in this share of the cases
+        n_shuffles, block : how the band is found, see `transpl.drift.chance_band`
+        """
+        method, windows = self.fitted_method(), self._seen_windows(X, "X")
+        trusted = None if reference is None else self._seen_windows(reference, "reference")
+        names = name_channels(channel_names, self.n_channels_)
+        return drift(method, windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""
@@ -381,11 +408,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def class_counts_(self) -> TransitionCounts:
-        return self.method_.state.class_counts
+        return self.method_.state.voting_counts
 
     @property
     def source_counts_(self) -> TransitionCounts:
-        return self.class_counts_.pooled()
+        return self.method_.state.class_counts.pooled()
 
     @property
     def target_counts_(self) -> TransitionCounts:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from transpl import TransPL
@@ -27,10 +28,12 @@ from transpl.methods.transpl import MODES
 from transpl.report import write_report
 from transpl.results import (
     NO_LABEL,
+    TRUE_LABEL,
     About,
     Target,
     class_shares,
     explanation_of_some,
+    not_scored,
     predictions_table,
     probabilities_in,
     score,
@@ -41,6 +44,7 @@ from transpl.results import (
     write_metrics,
     write_table,
 )
+from transpl.review import read_labels
 from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE
 
@@ -59,7 +63,10 @@ class Source:
 @dataclass(frozen=True)
 class Job:
     """source trains, validation (or a held-out part of source) decides when to stop, target is adapted to without
-    labels, test (by default the target itself) is labelled and, where labels are known, scored."""
+    labels, test (by default the target itself) is labelled and, where labels are known, scored.
+
+    few_labels : {row of the target: label} that a person gave; these rows are not scored
+    """
 
     source: Source
     target: Target
@@ -70,6 +77,7 @@ class Job:
     test: Target | None = None
     prior: dict[str, float] | None = None
     mode: str = "finetune"
+    few_labels: dict[int, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,8 +128,11 @@ def from_dataset(data: Dataset, source: int, target: int, *, mode: str = "finetu
     )
 
 
-def from_recordings(source: Recordings, target: Recordings, **options: Any) -> Job:
-    """Two sets of recordings: labelled source, target whose labels (if any) only score."""
+def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[Path] = (), **options: Any) -> Job:
+    """Two sets of recordings: labelled source, target whose labels (if any) only score.
+
+    labels : files with windows of the target that a person labelled, as `transpl review` lists them
+    """
     if source.channel_names != target.channel_names:
         raise wrong(
             "target",
@@ -135,6 +146,7 @@ def from_recordings(source: Recordings, target: Recordings, **options: Any) -> J
         validation=validation,
         target=Target(target.X, target.y, where(target)),
         channel_names=source.channel_names,
+        few_labels=read_labels(labels, target, np.unique(train.y).tolist()) if labels else None,
         **options,
     )
 
@@ -179,13 +191,16 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
 
 
 def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
-    test = job.target if job.test is None else job.test
+    few = job.few_labels or {}
+    target = not_scored(job.target, list(few))
+    test = _with_labels_given(target, few) if job.test is None else job.test
     say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
     validation = (None, None) if job.validation is None else (job.validation.X, job.validation.y)
     model.fit(job.source.X, job.source.y, *validation)
     before = model.predict(test.X)
-    say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {job.mode}")
-    model.adapt(job.target.X, prior=job.prior, mode=job.mode)
+    by_hand = f", {len(few)} labels given" if few else ""
+    say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {job.mode}{by_hand}")
+    model.adapt(job.target.X, prior=job.prior, mode=job.mode, few_labels=job.few_labels)
     pseudo = model.pseudo_label(job.target.X)
     table = predictions_table(model, test.X, test.where)
 
@@ -198,21 +213,35 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     shift.save(out / "shift.json")
     model.save(out / "model")
     save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
-    metrics = _metrics(job, test, before, pseudo.labels, labels)
+    metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
     write_metrics(out / "metrics.json", metrics)
-    write_json(out / "summary.json", summary(model, _about(job, model), labels, test.y))
+    truth = job.target.y if job.test is None else job.test.y
+    write_json(out / "summary.json", summary(model, _about(job, model), labels, truth))
     write_report(out)
     return Outcome(out, metrics)
 
 
-def _metrics(job: Job, test: Target, before: NDArray, pseudo: NDArray, after: NDArray) -> dict[str, Any] | None:
+def _metrics(
+    target: Target, test: Target, before: NDArray, pseudo: NDArray, after: NDArray, labels_given: int
+) -> dict[str, Any] | None:
     """Scores of the labels before and after adaptation, and of the pseudo-labels, where the truth is known."""
     result: dict[str, Any] = {}
-    if job.target.y is not None:
-        result["pseudo_labels"] = score(job.target.y, pseudo)
+    if target.y is not None:
+        result["pseudo_labels"] = score(target.y, pseudo)
     if test.y is not None:
         result |= scores(test.y, before, after)
+    if result and labels_given:
+        result["labels_given"] = labels_given
     return result or None
+
+
+def _with_labels_given(target: Target, few_labels: dict[int, str]) -> Target:
+    """The target whose predictions.csv also shows what a person said."""
+    if not few_labels:
+        return target
+    table = pd.DataFrame({"window": np.arange(len(target.X))}) if target.where is None else target.where
+    said = pd.Series(few_labels).reindex(range(len(target.X)), fill_value=NO_LABEL).to_numpy()
+    return replace(target, where=table.reset_index(drop=True).assign(**{TRUE_LABEL: said}))
 
 
 def _about(job: Job, model: TransPL) -> About:
@@ -221,6 +250,7 @@ def _about(job: Job, model: TransPL) -> About:
         target_name=job.target_name,
         target_windows=len(job.target.X),
         channel_names=job.channel_names,
+        labels_given=len(job.few_labels or {}),
         source_windows=len(job.source.X),
         source_shares=class_shares(job.source.y, model.classes_),
         prior=job.prior,

@@ -86,6 +86,8 @@ def _tensors(state: TransPLState) -> dict[str, Tensor]:
     tensors["counts.class"] = torch.from_numpy(state.class_counts.counts)
     if state.target_counts is not None:
         tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
+    if state.labelled_counts is not None:
+        tensors["counts.labelled"] = torch.from_numpy(state.labelled_counts.counts)
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -133,7 +135,7 @@ def _read_card(path: Path) -> dict[str, Any]:
 
 def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
     settings = NetworkSettings(**card["network"])
-    target, shares = tensors.get("counts.target"), card.get("target_shares")
+    shares = card.get("target_shares")
     return TransPLState(
         source_network=_network(settings, tensors, "source."),
         class_counts=TransitionCounts(tensors["counts.class"].numpy()),
@@ -141,7 +143,8 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
             book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
         },
         source_codes=_source_codes(tensors),
-        target_counts=None if target is None else TransitionCounts(target.numpy()),
+        target_counts=_counts(tensors, "counts.target"),
+        labelled_counts=_counts(tensors, "counts.labelled"),
         target_shares=None if shares is None else np.array(shares, np.float64),
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
         adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,
@@ -149,6 +152,10 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
         history=card["history"],
         seconds=card["seconds"],
     )
+
+
+def _counts(tensors: dict[str, Tensor], name: str) -> TransitionCounts | None:
+    return TransitionCounts(tensors[name].numpy()) if name in tensors else None
 
 
 def _network(settings: NetworkSettings, tensors: dict[str, Tensor], prefix: str) -> Network:

@@ -22,6 +22,7 @@ from transpl.files import replacing, write_json
 
 NO_LABEL = ""
 _DIGITS = 6  # of shapes that are only drawn
+TRUE_LABEL = "true_label"  # column with what a person said
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Target:
 class About:
     """What a summary says of the data beside the model's own numbers.
 
+    labels_given : to how many target windows a person gave a label
     source_windows, source_shares : None where a model was loaded and its source rows are not at hand
     """
 
@@ -47,6 +49,7 @@ class About:
     target_name: str
     target_windows: int
     channel_names: tuple[str, ...]
+    labels_given: int = 0
     source_windows: int | None = None
     source_shares: dict[str, float] | None = None
     prior: dict[str, float] | None = None
@@ -82,6 +85,15 @@ def explanation_of_some(
     rows = thinned(probabilities)
     some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
     return replace(model.explain(some, channel_names=channel_names), windows=rows)
+
+
+def not_scored(target: Target, rows: list[int]) -> Target:
+    """The target without the true labels of some rows."""
+    if target.y is None or not rows:
+        return target
+    y = target.y.astype(str)
+    y[rows] = NO_LABEL
+    return replace(target, y=None if (y == NO_LABEL).all() else y)
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
@@ -127,7 +139,11 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
         "transpl_version": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": {"name": about.source_name, "windows": about.source_windows, "class_shares": about.source_shares},
-        "target": {"name": about.target_name, "windows": about.target_windows},
+        "target": {
+            "name": about.target_name,
+            "windows": about.target_windows,
+            "labels_given": about.labels_given,
+        },
         "test": {
             "windows": len(labels),
             "class_shares": class_shares(labels, model.classes_),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from transpl.errors import InputError, wrong
 from transpl.methods import Labelled
+from transpl.methods.few_labels import UNKNOWN
 from transpl.windows import Windows
 
 HOLDOUT_SHARE = 0.3
@@ -66,6 +68,42 @@ def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> N
     if unknown:
         raise wrong(name, expected="classes of y", got=f"also {unknown[:5]}", advice="Drop those rows.")
     return np.searchsorted(classes, labels).astype(np.int64)
+
+
+def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.int64] | None:
+    """Positions in `classes` of the labels of some of n windows, (n,), -1 where unknown; None if there is no label.
+
+    few_labels : {row: label}, or n labels of which None, NaN and "" are unknown
+    """
+    if few_labels is None:
+        return None
+    given = few_labels if isinstance(few_labels, Mapping) else _known_labels(few_labels, n)
+    rows = [row for row in given if not _is_row(row, n)]
+    if rows:
+        raise wrong("few_labels", expected=f"rows 0..{n - 1}", got=rows[:5], advice="Number the target's windows.")
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = {row: label for row, label in given.items() if plain(label) not in place}
+    if unknown:
+        advice = "Check the spelling; a class that the source does not have cannot be learnt from a few labels."
+        row, label = next(iter(unknown.items()))
+        got = f"{plain(label)!r} for window {row}"
+        raise wrong("few_labels", expected=f"classes of the source, {list(place)}", got=got, advice=advice)
+    y = np.full(n, UNKNOWN, np.int64)
+    for row, label in given.items():
+        y[row] = place[plain(label)]
+    return y if given else None
+
+
+def _is_row(row: Any, n: int) -> bool:
+    return isinstance(row, int | np.integer) and not isinstance(row, bool) and bool(0 <= row < n)
+
+
+def _known_labels(few_labels: Any, n: int) -> dict[int, Any]:
+    labels = np.asarray(few_labels, dtype=object)
+    if labels.shape != (n,):
+        expected = f"{n} labels, one per target window, None where unknown, or {{row: label}}"
+        raise wrong("few_labels", expected=expected, got=f"shape {labels.shape}", advice="Pass them beside X_target.")
+    return {row: label for row, label in enumerate(labels) if label is not None and label == label and label != ""}
 
 
 def is_table(X: Any) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl import markov
+from transpl.drift import Drift, measure_drift
+from transpl.errors import InputError
 from transpl.explanation import Explanation, ShiftReport
 from transpl.explanation.nearest import nearest_windows
 from transpl.markov.evidence import class_log_probabilities, mean_over_transitions
@@ -35,7 +38,7 @@ def explain(
     )
     weights = method.trust(distances)
     w = voting_weights(weights, len(weights))
-    log_p = class_log_probabilities(state.class_counts, settings.smoothing, settings.epsilon)
+    log_p = class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon)
     given = state.prior if prior is None else check_prior(prior, method.n_classes)
     shares, source = w / w.sum(), state.source_codes
     return Explanation(
@@ -75,6 +78,32 @@ def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequenc
         smoothing=settings.smoothing,
         epsilon=settings.epsilon,
     )
+
+
+def drift(
+    method: TransPLMethod, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any
+) -> Drift:
+    """Compare new windows with the source's, or with a reference; options as in `measure_drift`."""
+    settings = method.settings
+    return measure_drift(
+        method.codes(windows),
+        _source_codes(method) if reference is None else method.codes(reference),
+        markov.transport_cost(method.codebook),
+        tuple(channel_names),
+        compared_with="source" if reference is None else "reference",
+        smoothing=settings.smoothing,
+        epsilon=settings.epsilon,
+        seed=settings.random_state,
+        **options,
+    )
+
+
+def _source_codes(method: TransPLMethod) -> Codes:
+    if method.state.source_codes is None:
+        raise InputError(
+            "drift: this model was saved without the codes of its source. Fit and save it again, or pass a reference."
+        )
+    return method.state.source_codes.codes
 
 
 def _answers(

@@ -14,6 +14,7 @@ from transpl.errors import InputError, one_of, positive, share
 from transpl.explanation import SourceCodes
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
+from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
@@ -27,7 +28,7 @@ from transpl.network.inference import (
     reconstruction_error,
 )
 from transpl.training import Execution, adapt_network
-from transpl.training.adaptation import STOPPING, AdaptationSettings
+from transpl.training.adaptation import CERTAIN, STOPPING, AdaptationSettings
 from transpl.training.loop import History
 from transpl.training.rows import window_rows
 from transpl.windows import Windows
@@ -92,11 +93,17 @@ class TransPLState:
     target_shares: NDArray[np.float64] | None = (
         None  # (K,), mean of the vote's probabilities, if the target was labelled
     )
+    labelled_counts: markov.TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
     prior: NDArray[np.float64] | None = None  # (K,)
     adapted_network: Network | None = None
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
     history: dict[str, History] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def voting_counts(self) -> markov.TransitionCounts:
+        """Counts by class that labels are made of: the source's, and those of labelled target windows."""
+        return self.class_counts if self.labelled_counts is None else self.class_counts + self.labelled_counts
 
     def unadapted(self) -> TransPLState:
         """The source model alone, as it was before any adaptation."""
@@ -175,8 +182,17 @@ class TransPLMethod(Method):
             )
         return self._rows
 
-    def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None, mode: str = "finetune") -> None:
-        """Count the target's transitions and, in mode "finetune", label it and train on the labels."""
+    def adapt(
+        self,
+        target: Windows,
+        prior: NDArray[np.float64] | None = None,
+        mode: str = "finetune",
+        few_labels: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count the target's transitions and, in mode "finetune", label it and train on the labels.
+
+        few_labels : (n,) class indices of the target windows that a person labelled, -1 for the others
+        """
         one_of("mode", mode, MODES)
         state = self.state
         if self._source is not None:
@@ -188,14 +204,17 @@ class TransPLMethod(Method):
         next_state = replace(
             state.unadapted(),
             target_counts=self.count(target) if codes is None else self.count_codes(codes),
+            labelled_counts=self._labelled_counts(target, codes, few_labels),
             prior=self.checked_prior(prior),
             mode="markov",
         )
         labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
+        if labels is not None and few_labels is not None:
+            labels = obeying(labels, few_labels)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
-            self._finetune(target, labels, next_state)
+            self._finetune(target, labels, next_state, few_labels)
             self.label_record = {"initial": labels}
         # Only a finished adaptation takes the place of the last one.
         self.state = next_state
@@ -229,7 +248,7 @@ class TransPLMethod(Method):
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
         codes = self.codes(target)
-        fresh = replace(self.state, target_counts=self.count_codes(codes), prior=self.checked_prior(prior))
+        fresh = replace(self.state.unadapted(), target_counts=self.count_codes(codes), prior=self.checked_prior(prior))
         return self._label(_code_chunks(codes), len(codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
@@ -272,16 +291,20 @@ class TransPLMethod(Method):
         return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
 
     def labeller(
-        self, target_counts: markov.TransitionCounts, prior: NDArray | None
+        self,
+        target_counts: markov.TransitionCounts,
+        prior: NDArray | None,
+        class_counts: markov.TransitionCounts | None = None,
     ) -> Callable[[Codes], PseudoLabels]:
-        """Labels from codes, for a target of these counts and class proportions; channels are weighed only once."""
-        settings, class_counts = self.settings, self.state.class_counts
+        """Labels from codes, for a target of these counts and class proportions; channels are weighed only once.
+
+        class_counts : by default the source's alone
+        """
+        settings, counts = self.settings, self.state.class_counts if class_counts is None else class_counts
         weights = voting_weights(self.channel_weights(target_counts), target_counts.n_channels)
 
         def label(codes: Codes) -> PseudoLabels:
-            likelihoods = markov.log_likelihoods(
-                codes, class_counts, settings.smoothing, settings.epsilon, settings.length
-            )
+            likelihoods = markov.log_likelihoods(codes, counts, settings.smoothing, settings.epsilon, settings.length)
             y = markov.label_probabilities(likelihoods, weights, prior, settings.prior_temperature)
             return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
 
@@ -332,18 +355,31 @@ class TransPLMethod(Method):
     def _label(self, chunks: Iterable[tuple[slice, Codes]], n: int, state: TransPLState) -> PseudoLabels:
         """Labels of n windows from chunks of their codes; beside the result one chunk is in memory."""
         assert state.target_counts is not None
-        label = self.labeller(state.target_counts, state.prior)
+        label = self.labeller(state.target_counts, state.prior, state.voting_counts)
         whole = PseudoLabels(np.empty(n, np.int64), np.empty(n), np.empty((n, self.n_classes)))
         for rows, codes in chunks:
             for values, found in zip(whole, label(codes), strict=True):
                 values[rows] = found
         return whole
 
-    def _finetune(self, target: Windows, labels: PseudoLabels, state: TransPLState) -> None:
+    def _labelled_counts(
+        self, target: Windows, codes: Codes | None, few_labels: NDArray[np.int64] | None
+    ) -> markov.TransitionCounts | None:
+        if few_labels is None:
+            return None
+        rows = np.flatnonzero(few_labels != UNKNOWN)
+        of_rows = self.codes(target[rows]) if codes is None else codes[rows]
+        return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
+
+    def _finetune(
+        self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None
+    ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
         settings, (source, validation) = self.settings, self.source_rows()
         start = time.perf_counter()
         y, confidence = as_tensors(labels)
+        if few_labels is not None:
+            confidence[few_labels != UNKNOWN] = CERTAIN
         rows = {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
         state.adapted_network, state.history["adapt"] = adapt_network(
             state.source_network,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
@@ -21,6 +22,7 @@ from transpl.training.rows import Rows, count, take
 from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready, strip_prefix
 
 STOPPING = ("source", "labels")
+CERTAIN = math.inf  # the confidence of a label that is known
 
 
 class Teacher(Protocol):
@@ -54,8 +56,9 @@ class AdaptationSettings:
 class AdaptationObjective(Objective):
     r"""L_trg = \lambda_1 (CE_source + \alpha CE_target) + \lambda_2 (L_code + L_rec), \lambda learnable.
 
-    CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one). Of several
-    devices each chooses among, and averages over, the rows of its own part of the batch.
+    CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one, and at least those
+    whose label is CERTAIN). Of several devices each chooses among, and averages over, the rows of its own part of the
+    batch.
     Validation watches \lambda_1 CE + \lambda_2 (L_code + L_rec) of the rows it is given, as the authors' code does:
     while the weights still settle, it falls, and training goes on. Without them, the source's own cross entropy, low
     from the start, ended adaptation before the network had learnt its pseudo-labels.
@@ -187,9 +190,9 @@ def joined(source: Rows, target: Rows) -> Rows:
 
 
 def most_confident(confidence: Tensor, ratio: float) -> Tensor:
-    """Indices of the `ratio` share of rows with the highest confidence, at least one if there are any."""
-    n = len(confidence)
-    return torch.argsort(confidence, descending=True, stable=True)[: max(1, int(ratio * n)) if n else 0]
+    """Indices of the `ratio` share of rows with the highest confidence, at least one and all that are CERTAIN."""
+    n, certain = len(confidence), int((confidence == CERTAIN).sum())
+    return torch.argsort(confidence, descending=True, stable=True)[: max(1, certain, int(ratio * n)) if n else 0]
 
 
 def _mean(losses: Tensor) -> Tensor:

@@ -1,0 +1,55 @@
+"""What several commands share: options about reading files and running, how both are used, how notes are said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from transpl import TransPL
+    from transpl.datasets.recordings import Recordings
+
+Columns = Annotated[
+    str | None, typer.Option(help="Channel columns, comma-separated. Default: all numeric columns left.")
+]
+DomainColumn = Annotated[str | None, typer.Option(help="Column that names the domain (user, device, patient).")]
+TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
+GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
+Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
+Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
+OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+
+
+def say(line: str) -> None:
+    """Tell the person at the terminal; stdout is for results."""
+    typer.echo(line, err=True)
+
+
+def reading_of(
+    time_col: str | None, group_col: str | None, channels: str | None, window: int | None, step: int | None
+) -> dict[str, Any]:
+    """How recordings are read: what was given; the rest is `read_recordings`' own choice."""
+    names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
+    given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def open_model(folder: Path, threads: int | None, device: str) -> tuple[TransPL, dict[str, Any]]:
+    """A fitted model that runs here, and how its recordings were read."""
+    from transpl import jobs
+
+    fitted, reading = jobs.load_model(folder)
+    return fitted.set_params(n_threads=threads, device=device), reading
+
+
+def read_and_say(path: Path, **reading: Any) -> Recordings:
+    """Read recordings, and say what was read."""
+    from transpl.datasets.recordings import read_recordings
+
+    recordings = read_recordings(path, **reading)
+    say(recordings.description)
+    return recordings

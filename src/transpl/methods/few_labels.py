@@ -1,0 +1,40 @@
+"""The labels that a person gave to a few target windows: as counts, and in place of pseudo-labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.markov import TransitionCounts
+from transpl.methods.data import PseudoLabels
+
+UNKNOWN = -1
+SOURCE_IS_WORTH = 10  # labelled target windows of a class; see `counts_of_labels`
+
+
+def counts_of_labels(
+    codes: NDArray[np.integer], y: NDArray[np.int64], class_counts: TransitionCounts
+) -> TransitionCounts:
+    r"""w_k count_k(i, j), w_k = max(1, round(S_k / (10 t_k))), (K, D, n, n): what labels add to the class counts.
+
+    S_k is the number of transitions of class k in the source, t_k that of one labelled window of class k (the mean).
+    So ten labelled windows of a class count as much as all of its source windows, however many these are: a source of
+    thousands does not drown them, and a single one does not decide. w_k is whole, so that counts stay counts.
+
+    codes : (rows, D, N) of the labelled windows; y : (rows,) their class indices; class_counts : of the source
+    """
+    K = class_counts.counts.shape[0]
+    found = TransitionCounts.from_codes(codes, class_counts.n_codes, y, K).counts
+    windows = np.bincount(y, minlength=K)
+    one_window = found.sum(axis=(1, 2, 3)) / np.maximum(windows, 1)
+    w = np.rint(class_counts.counts.sum(axis=(1, 2, 3)) / np.maximum(SOURCE_IS_WORTH * one_window, 1))
+    return TransitionCounts(found * np.maximum(w, 1).astype(np.int64)[:, None, None, None])
+
+
+def obeying(labels: PseudoLabels, y: NDArray[np.int64]) -> PseudoLabels:
+    """Put known labels in the place of pseudo-labels, with confidence and probability 1; y (n,) is -1 where unknown."""
+    rows = np.flatnonzero(y != UNKNOWN)
+    obeyed = PseudoLabels(*(values.copy() for values in labels))
+    obeyed.labels[rows], obeyed.confidence[rows] = y[rows], 1.0
+    obeyed.probabilities[rows] = np.eye(labels.probabilities.shape[1])[y[rows]]
+    return obeyed

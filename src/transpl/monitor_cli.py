@@ -1,0 +1,70 @@
+"""The command `transpl monitor`: parses, calls, prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transpl import cli_options as shared
+
+if TYPE_CHECKING:
+    from transpl.drift import Drift
+
+DRIFTED = 3  # exit code
+
+
+def monitor(
+    model: Annotated[Path, typer.Option(help="Folder written by adapt or demo, or by TransPL.save.")],
+    input: Annotated[Path, typer.Option(help="New recordings: npz, csv or parquet.")],
+    reference: Annotated[
+        Path | None, typer.Option(help="Recordings that you trust, to compare with instead of the model's source.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
+    level: Annotated[float, typer.Option(help="If nothing has changed, this share of recordings stays inside.")] = 0.99,
+    block: Annotated[
+        int, typer.Option(min=1, help="Consecutive windows that belong together, where neighbours overlap.")
+    ] = 1,
+    shuffles: Annotated[int, typer.Option(min=1, help="Of windows, to find out what chance does.")] = 200,
+    domain_col: shared.DomainColumn = None,
+    domain: shared.OnlyDomain = None,
+    time_col: shared.TimeColumn = None,
+    group_col: shared.GroupColumn = None,
+    channels: shared.Columns = None,
+    window: shared.Window = None,
+    step: shared.Step = None,
+    threads: shared.Threads = None,
+    device: shared.Device = "auto",
+) -> None:
+    """See which channels of new recordings have moved further than chance moves them.
+
+    Exit code 0: none has. 3: at least one has. 1 or 2: an error.
+    """
+    from transpl.files import write_json
+
+    fitted, reading = shared.open_model(model, threads, device)
+    reading |= shared.reading_of(time_col, group_col, channels, window, step)
+    new = shared.read_and_say(input, domain=domain, domain_col=domain_col, **reading)
+    trusted = None if reference is None else shared.read_and_say(reference, **reading)
+    found = fitted.drift(
+        new.X,
+        None if trusted is None else trusted.X,
+        channel_names=new.channel_names,
+        level=level,
+        n_shuffles=shuffles,
+        block=block,
+    )
+    if out is not None:
+        write_json(out, found.as_json())
+    typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else _as_text(found))
+    if found.drifted:
+        raise typer.Exit(DRIFTED)
+
+
+def _as_text(found: Drift) -> str:
+    table = found.table().drop(columns="channel_distance").rename(columns={"left": "band"})
+    table["band"] = table["band"].map({True: "left", False: "inside"})
+    return f"{table.to_string(index=False, float_format='{:.3f}'.format)}\n{found.sentence()}"

@@ -1,0 +1,82 @@
+"""The windows to be labelled as a table: what was said of each, why, and an empty column for the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl import TransPL
+from transpl.datasets.recordings import Recordings
+from transpl.datasets.tables import as_text, read_table
+from transpl.errors import unreadable, whole_number
+from transpl.explanation import Explanation
+from transpl.results import TRUE_LABEL, predictions_table, where
+from transpl.review.choosing import least_confident
+
+WHERE = ("window", "domain", "group", "start")
+_PROBABILITY = "p_"
+
+Explain = Callable[[NDArray[np.int64]], Sequence[str]]  # row numbers -> a sentence for each
+
+
+def review_recordings(model: TransPL, recordings: Recordings, n: int, *, spread: bool = False) -> pd.DataFrame:
+    """The n least confident windows of recordings, as the model labels them now."""
+
+    def explain(rows: NDArray[np.int64]) -> list[str]:
+        found = model.explain(recordings.X[rows], channel_names=recordings.channel_names, nearest=0)
+        return [found.sentence(position) for position in range(len(found))]
+
+    return _review(predictions_table(model, recordings.X, where(recordings)), explain, n, spread)
+
+
+def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
+    """The n least confident windows that a job labelled, without those that a person has labelled before."""
+    path = folder / "predictions.csv"
+    if not path.is_file():
+        advice = "Point at a folder written by transpl adapt, or give recordings (--input)."
+        raise unreadable(folder, problem="no predictions.csv in it", advice=advice)
+    table = read_table(path, text=["domain", "group", "label", TRUE_LABEL])
+    if not {"window", "label", "confidence"} <= set(table.columns):
+        raise unreadable(path, problem="not written by transpl adapt", advice="Run transpl adapt again.")
+    if TRUE_LABEL in table:
+        table = table[as_text(table[TRUE_LABEL]) == ""].reset_index(drop=True)
+    return _review(table, _sentences(folder / "explanation.npz"), n, spread)
+
+
+def _review(table: pd.DataFrame, explain: Explain, n: int, spread: bool) -> pd.DataFrame:
+    whole_number("n", n, least=1)
+    rows = least_confident(as_text(table["label"]), table["confidence"], n, spread=spread)
+    chosen = table.iloc[rows].reset_index(drop=True)
+    runner_up, probability = _runners_up(chosen)
+    return pd.DataFrame(
+        {
+            **{name: chosen[name] for name in WHERE if name in chosen},
+            "label": chosen["label"],
+            "confidence": chosen["confidence"],
+            "runner_up": runner_up,
+            "runner_up_probability": probability,
+            TRUE_LABEL: "",
+            "explanation": explain(chosen["window"].to_numpy(np.int64)),
+        }
+    )
+
+
+def _runners_up(table: pd.DataFrame) -> tuple[NDArray, NDArray[np.float64]]:
+    """The second most probable class of each row, and its probability."""
+    p = table[[name for name in table.columns if name.startswith(_PROBABILITY)]]
+    second = np.argsort(-p.to_numpy(np.float64), axis=1, kind="stable")[:, 1]
+    names = np.array([name.removeprefix(_PROBABILITY) for name in p.columns])
+    return names[second], p.to_numpy(np.float64)[np.arange(len(p)), second]
+
+
+def _sentences(path: Path) -> Explain:
+    """Sentences of the windows that a job explained; of others there are none."""
+    if not path.is_file():
+        return lambda rows: [""] * len(rows)
+    found = Explanation.load(path)
+    place = {int(window): position for position, window in enumerate(found.windows)}
+    return lambda rows: [found.sentence(place[row]) if row in place else "" for row in rows.tolist()]
