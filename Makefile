@@ -31,7 +31,7 @@ check: $(READY)  ## Lint, types, rooms.
 	$(BIN)/lint-imports
 
 test: check  ## All checks and the fast tests, with coverage.
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest --cov --cov-report=term --durations=25
 
 test-all: check  ## Also the tests that take minutes.
 	$(BIN)/python -m pytest -m '' --cov --cov-report=term

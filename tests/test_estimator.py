@@ -281,6 +281,7 @@ def test_all_switches_run(source, target):
         "confidence": "kl",
         "channel_alignment": False,
         "residual": "raw",
+        "cls_trainable": True,
         "adapt_stopping": "labels",
     }
     model = TransPL(**TINY, **switches).fit(*source).adapt(target[0], mode="markov")

@@ -37,6 +37,7 @@ def test_folder_holds_what_the_docs_promise(folder):
         "model",
         "predictions.csv",
         "report.html",
+        "sample.npz",
         "shift.json",
         "summary.json",
     ]
@@ -77,6 +78,7 @@ def test_summary_names_channels_and_shares(folder):
     assert all(0 <= channel["weight"] <= 1 for channel in summary["channels"])
     assert sum(summary["test"]["class_shares"].values()) == pytest.approx(1)
     assert summary["mode"] == "finetune"
+    assert np.shape(summary["decoded_codes"]) == (TINY["n_coarse"], TINY["patch_length"])
 
 
 def test_explanation_is_that_of_the_saved_model_and_its_predictions(folder):

@@ -36,6 +36,8 @@ def test_wheel_holds_every_module_and_the_type_marker(wheel):
     for module in MODULES:
         stem = module.replace(".", "/")
         assert {f"{stem}.py", f"{stem}/__init__.py"} & names, module
+    for path in Path(transpl.__file__).parent.rglob("*.[cj]s*"):
+        assert f"transpl/{path.relative_to(Path(transpl.__file__).parent).as_posix()}" in names
     assert not [name for name in names if name.startswith("tests/") or name.endswith(".npz")]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transpl.cli_words import setting_value, split_setting
 from transpl.errors import InputError, one_of, wrong
 
 if TYPE_CHECKING:
@@ -205,29 +205,13 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
 def _changes_and_grid(
     change: Sequence[str] | None, grid: Sequence[str] | None
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    changes = {name: _value(text) for name, text in (_split(each, "--set") for each in change or ())}
-    tried = (_split(each, "--grid") for each in grid or ())
-    values = {name: [_value(part) for part in text.split(",")] for name, text in tried}
+    changes = {name: setting_value(text) for name, text in (split_setting(each, "--set") for each in change or ())}
+    tried = (split_setting(each, "--grid") for each in grid or ())
+    values = {name: [setting_value(part) for part in text.split(",")] for name, text in tried}
     both = sorted(set(changes) & set(values))
     if both:
         raise wrong("--grid", expected="other settings than --set", got=", ".join(both), advice="Leave one out.")
     return changes, values
-
-
-def _split(text: str, option: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name or not value:
-        raise wrong(option, expected="name=value", got=repr(text), advice="As max_epochs=40.")
-    return name, value
-
-
-def _value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def _say(message: str) -> None:

@@ -31,6 +31,7 @@ from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
+from transpl.figures_cli import figure
 from transpl.methods_cli import methods
 from transpl.monitor_cli import monitor
 from transpl.review_cli import review
@@ -242,6 +243,7 @@ def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt,
     typer.echo(write_leaderboard(leaderboard_from(folder), folder))
 
 
+app.command(epilog="Example: `transpl figure corruption transpl-bench --dataset ucihar`")(figure)
 app.command(epilog="Example: `transpl methods deepcoral`")(methods)
 app.command(epilog="Example: `transpl monitor --model results --input today.csv --json`")(monitor)
 app.command(epilog="Example: `transpl review --model results --n 20 --out few.csv`")(review)

@@ -84,6 +84,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         the network
     residual
         what the fine book sees, "normalised" (the paper's print) or "raw" (the authors' code)
+    cls_trainable
+        learn the vector in front of every channel's patches; without, it stays as drawn (the authors' code)
     weight_decay, check_every, source_patience, adapt_patience, warmup_steps
         the training loop; validation is
         looked at every `check_every` epochs and training stops after `patience` looks without gain
@@ -144,6 +146,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         dropout: float = 0.3,
         commitment: float = 0.25,
         residual: str = "normalised",
+        cls_trainable: bool = False,
         weight_decay: float = 0.01,
         check_every: int = 2,
         source_patience: int = 2,
@@ -178,6 +181,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.dropout = dropout
         self.commitment = commitment
         self.residual = residual
+        self.cls_trainable = cls_trainable
         self.weight_decay = weight_decay
         self.check_every = check_every
         self.source_patience = source_patience

@@ -1,7 +1,7 @@
 """The main job, data in, folder out: fit, adapt, label, score, save, report.
 
 The folder holds `model/`, `predictions.csv`, `explanation.npz` (of a choice of windows), `shift.json`, `summary.json`,
-`metrics.json` (where labels exist) and `report.html`.
+`metrics.json` (where labels exist), `sample.npz` (a few windows, for figures) and `report.html`.
 An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
 """
 
@@ -45,6 +45,7 @@ from transpl.results import (
     write_table,
 )
 from transpl.review import read_labels
+from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE
 
 Say = Callable[[str], None]
@@ -211,6 +212,7 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     explanation_of_some(model, test.X, y, job.channel_names).save(out / "explanation.npz")
     shift.save(out / "shift.json")
     model.save(out / "model")
+    save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
     metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
     write_metrics(out / "metrics.json", metrics)
     truth = job.target.y if job.test is None else job.test.y

@@ -21,6 +21,7 @@ from transpl.explanation import Explanation, thinned
 from transpl.files import replacing, write_json
 
 NO_LABEL = ""
+_DIGITS = 6  # of shapes that are only drawn
 TRUE_LABEL = "true_label"  # column with what a person said
 
 
@@ -160,6 +161,7 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()
         },
+        "decoded_codes": model.fitted_method().decoded_codes["coarse"].round(_DIGITS).tolist(),
         "history": model.history_,
         "seconds": model.seconds_,
     }

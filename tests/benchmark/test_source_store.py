@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from conftest import make_waves
+from conftest import make_waves, refusal
 from tiny_bench import CHANGES, half_files
 
 from transpl.benchmark import source_store
 from transpl.benchmark.source_store import stored_trainer
+from transpl.errors import NotReadable
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import train_source
@@ -171,3 +172,14 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     stored(tmp_path).train()
     assert half_files(tmp_path) == []
     assert not (home / "checkpoints").exists()
+
+
+def test_a_store_that_must_not_train_reads_what_is_there_and_refuses_the_rest(tmp_path, trainings):
+    never_trains = source_store.stored_only(tmp_path, "abc", "0")
+    with refusal(tmp_path, "no trained source network of domain 0", NotReadable):
+        replace(source_model(), trainer=never_trains).train()
+    assert trainings == []
+    first = stored(tmp_path)
+    first.train()
+    assert_equal_weights(first, replace(source_model(), trainer=never_trains))
+    assert len(trainings) == 1

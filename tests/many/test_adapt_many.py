@@ -250,7 +250,10 @@ def test_a_folder_per_target(model, many, tmp_path):
     X = np.load(many["file"])["X"]
     assert np.array_equal(adapted.predict_proba(X), found["file"].probabilities)
     assert adapted.get_params() == {**model.get_params(), "checkpoint_dir": None}
-    assert "28 labelled windows of source, 18 unlabelled windows of file" in write_report(folder).read_text()
+    page = write_report(folder).read_text()
+    assert "source: 28 windows with labels" in page
+    assert "file: 18 windows, used without labels" in page
+    assert "this folder has no explanation.npz" in page
     assert sorted(path.name for path in (tmp_path / "out" / "array").iterdir())[1:] == [
         "predictions.csv",
         "summary.json",

@@ -201,7 +201,7 @@ def test_both_gradients_of_the_transport_are_available():
         settings = replace(SETTINGS, transport_gradient=gradient)
         objective = RaincoatObjective(new_model(), Weighting(PUBLISHED), settings)
         objective(batch())["sinkhorn"].backward()
-        moved[gradient] = objective.raincoat.network.cls.grad
+        moved[gradient] = objective.raincoat.network.embed[0].weight.grad
     assert not torch.equal(moved["unrolled"], moved["envelope"])
 
 

@@ -7,7 +7,16 @@ import pytest
 import torch
 
 from transpl.network import Network, NetworkSettings
-from transpl.network.inference import class_probabilities, coarse_codes, code_type, features, fine_codes, seen_by_head
+from transpl.network.inference import (
+    channel_summaries,
+    class_probabilities,
+    coarse_codes,
+    code_type,
+    decoded_codes,
+    features,
+    fine_codes,
+    seen_by_head,
+)
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
@@ -64,3 +73,22 @@ def test_shorter_windows_keep_minus_one(network):
     windows = as_windows([np.ones((2, 16)), np.ones((2, 8))])
     assert (coarse_codes(network, windows)[1, :, 2:] == -1).all()
     assert (coarse_codes(network, windows)[0] >= 0).all()
+
+
+def test_the_summaries_of_channels_have_the_features_as_their_mean(network):
+    windows = as_windows(X)
+    summaries = channel_summaries(network, windows)
+    assert summaries.shape == (70, 2, 16)
+    assert np.allclose(summaries.mean(axis=1), features(network, windows), atol=1e-6)
+
+
+def test_decoded_codes_are_what_the_decoder_makes_of_each_vector_alone(network):
+    network.train()
+    found = decoded_codes(network)
+    assert network.training
+    network.eval()
+    for book in ("coarse", "fine"):
+        for vector, values in zip(getattr(network.quantizer, book).vectors.detach(), found[book], strict=True):
+            q = (vector / vector.norm()).view(1, 1, -1)
+            expected = network.to_patch(network.decoder(q)).detach()
+            assert torch.allclose(torch.from_numpy(values), expected[0, 0].double(), atol=1e-6)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ import torch
 from transpl.errors import InputError
 from transpl.network import Network, NetworkSettings
 from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
+from transpl.network.transformer import sinusoids
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_heads=2)
@@ -34,6 +37,34 @@ def test_codes_and_classify_agree_with_the_full_pass(network):
     assert torch.equal(network.codes(x), output.coarse_codes)
     assert torch.equal(network.fine_codes(x), output.fine_codes)
     assert torch.allclose(network.classify(x), output.logits)
+
+
+def test_the_encoder_sees_positions_and_nothing_is_dropped_before_it(network):
+    seen = []
+    network.encoder.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+    x = torch.randn(1, 1, 16)
+    network.train().encode(x)
+    tokens = torch.cat([network.cls[None], network.embed(x.view(4, 4))])
+    assert torch.allclose(seen[0][0], tokens + sinusoids(5, 16), atol=1e-6)
+
+
+def test_the_decoder_knows_no_positions(network):
+    q = torch.randn(1, 4, 16)
+    assert torch.allclose(network.decode(q).flip(1), network.decode(q.flip(1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_the_summary_token_learns_only_on_request(trainable):
+    network = Network(replace(SMALL, cls_trainable=trainable))
+    assert ("cls" in dict(network.named_parameters())) == trainable
+    assert "cls" in network.state_dict()
+
+
+def test_decoding_the_quantised_patches_gives_the_reconstruction(network):
+    x = torch.randn(5, 2, 16)
+    coarse, fine = network.quantizer(network.encode(x).latents)
+    decoded = network.decode((coarse.vectors + fine.vectors).flatten(0, 1))
+    assert torch.allclose(decoded.view(5, 2, 4, 4), network(x).reconstruction, atol=1e-6)
 
 
 def test_channels_do_not_see_each_other(network):

@@ -63,8 +63,8 @@ def test_positions_follow_the_formula():
     assert table[3, 5].item() == pytest.approx(math.cos(3 / 10_000 ** (4 / 6)))
 
 
-def test_order_of_tokens_matters():
+def test_layers_alone_know_no_order():
     torch.manual_seed(0)
     model = Transformer(16, 1, 2, 0.0)
     x = torch.randn(1, 4, 16)
-    assert not torch.allclose(model(x).flip(1), model(x.flip(1)), atol=1e-3)
+    assert torch.allclose(model(x).flip(1), model(x.flip(1)), atol=1e-5)

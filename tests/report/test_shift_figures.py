@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
 from transpl import ShiftReport
+from transpl.errors import InputError
 from transpl.markov import TransitionCounts
 from transpl.report.shift_figures import channel_distances, transition_matrices
 
@@ -35,3 +37,8 @@ def test_matrices_stand_side_by_side_and_say_what_they_are():
     p, q = REPORT.source_probabilities[1, 2, 3], REPORT.target_probabilities[1, 2, 3]
     for heat in figure.data:
         assert f"after code 2 comes code 3<br>source {p:.1%}, target {q:.1%}" in heat.text[2][3]
+
+
+def test_an_unknown_channel_is_refused():
+    with pytest.raises(InputError, match=r"^channel: expected one of"):
+        transition_matrices(REPORT, "w")

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -91,6 +93,18 @@ def test_stopping_on_labels_watches_the_trusted_target_rows_too(network):
     assert on_labels[0]["validation_loss"] == pytest.approx(risk(rows).item())
 
 
+def test_validation_watches_the_weighed_loss(network):
+    objective = AdaptationObjective(network.eval(), AdaptationSettings(0.5))
+    rows = labelled(6)
+    output = network(rows["x"])
+    cross_entropy = torch.nn.functional.cross_entropy(output.logits, rows["y"]).item()
+    codes = (output.code_loss + output.reconstruction_loss).item()
+    with torch.no_grad():
+        objective.weights.s.copy_(torch.tensor([2.0, 0.5]))
+    expected = cross_entropy / 8 + math.log(5) + codes / 0.5 + math.log(1.25)
+    assert objective.risk(rows).item() == pytest.approx(expected, rel=1e-5)
+
+
 def test_source_network_is_left_alone(network):
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     loop = LoopSettings(max_epochs=2, batch_size=8)
@@ -141,5 +155,5 @@ def test_without_codes_only_encoder_and_head_move(network):
     )
     assert "code" not in history[0]
     assert torch.equal(adapted.quantizer.coarse.vectors, network.quantizer.coarse.vectors)
-    assert not torch.equal(adapted.cls, network.cls)
+    assert not torch.equal(adapted.embed[0].weight, network.embed[0].weight)
     assert all(parameter.requires_grad for parameter in adapted.parameters())

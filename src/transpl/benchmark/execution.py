@@ -12,7 +12,7 @@ from transpl.benchmark.pair import Evaluator, Pair, split_pair
 from transpl.benchmark.plugins import import_plugins, plugin_versions
 from transpl.benchmark.result import Result
 from transpl.benchmark.run import Finished, run_method
-from transpl.benchmark.source_store import stored_trainer
+from transpl.benchmark.source_store import stored_only, stored_trainer
 from transpl.benchmark.spec import RunSpec, data_fingerprint
 from transpl.benchmark.store import Store
 from transpl.datasets import Dataset
@@ -52,6 +52,19 @@ def _made(spec: RunSpec, store: Store, device: str) -> Finished:
     blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
     model = _source_model(spec, method, pair, evaluator, store)
     return run_method(blank, method, model, pair, evaluator, spec.goal)
+
+
+def start_again(spec: RunSpec, folder: Path, device: str = "cpu") -> tuple[Method, Pair]:
+    """A finished run's method as it was before it adapted, on its stored source network, and what it then saw.
+
+    Nothing is trained; a folder that lacks the network is refused.
+    """
+    method = entry(spec.method).method(spec.method_settings(), Execution(device, n_threads=1))
+    pair, _ = split_pair(_data(spec.dataset, spec.data), spec.source, spec.target)
+    trainer = stored_only(Path(folder) / "sources", spec.data, str(spec.source))
+    model = SourceModel(pair.source, pair.validation, method.settings.source(), method.execution, trainer=trainer)
+    method.start_from(method.source_for(model))
+    return method, pair
 
 
 def _own_versions(spec: RunSpec, plugins: Sequence[str]) -> dict[str, str]:

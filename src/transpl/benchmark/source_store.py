@@ -32,21 +32,38 @@ def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceMode
     """
 
     def trained(model: SourceModel) -> Trained:
-        key = digest_of(
-            {
-                "data": data,
-                "domain": domain,
-                "classes": model.n_classes,
-                "settings": asdict(model.settings),
-                "loss": asdict(model.loss),
-                "version": __version__,
-            }
-        )
+        key = _key(data, domain, model)
         # Whoever comes second waits for the first, and then finds the network.
         with exclusive(folder / f"{key}.lock"):
             return _found_or_trained(folder / key, model)
 
     return trained
+
+
+def stored_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
+    """A way to come by the network of a source model that never trains: one that `folder` lacks is refused."""
+
+    def trained(model: SourceModel) -> Trained:
+        home = folder / _key(data, domain, model)
+        if not (home / "source.json").exists():
+            problem = f"no trained source network of domain {domain} with these settings and this version of transpl"
+            raise unreadable(folder, problem=problem, advice="Run transpl bench on this folder again.")
+        return _load(home, model)
+
+    return trained
+
+
+def _key(data: str, domain: str, model: SourceModel) -> str:
+    return digest_of(
+        {
+            "data": data,
+            "domain": domain,
+            "classes": model.n_classes,
+            "settings": asdict(model.settings),
+            "loss": asdict(model.loss),
+            "version": __version__,
+        }
+    )
 
 
 def _found_or_trained(home: Path, model: SourceModel) -> Trained:
@@ -103,4 +120,4 @@ def _record(path: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path, problem: str) -> NotReadable:
-    return unreadable(path, problem=problem, advice="It is trained anew.")
+    return unreadable(path, problem=problem, advice="transpl bench trains it anew.")

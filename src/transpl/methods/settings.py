@@ -51,6 +51,7 @@ class SourceSettings:
     dropout : share of activations that training drops
     commitment : weight of the pull of latent vectors towards their codes
     residual : what the fine codebook sees, "normalised" (the paper's print) or "raw" (its authors' code)
+    cls_trainable : learn the vector in front of every channel's patches; without, it stays as drawn (authors' code)
     source_lr : learning rate of the source phase
     weight_decay : AdamW's, in every phase
     batch_size : rows per step, in every phase
@@ -71,6 +72,7 @@ class SourceSettings:
     dropout: float = 0.3
     commitment: float = 0.25
     residual: str = "normalised"
+    cls_trainable: bool = False
     source_lr: float = 5e-4
     weight_decay: float = 0.01
     batch_size: int = 32

@@ -22,6 +22,7 @@ from transpl.network import CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
     class_probabilities,
     coarse_codes,
+    decoded_codes,
     features,
     fine_codes,
     reconstruction_error,
@@ -317,6 +318,13 @@ class TransPLMethod(Method):
     def codebook(self) -> NDArray[np.float64]:
         """Coarse code vectors (n_c, d)."""
         return self.state.source_network.quantizer.coarse.vectors.detach().cpu().double().numpy()
+
+    @property
+    def decoded_codes(self) -> dict[str, NDArray[np.float64]]:
+        """What the decoder makes of each code alone: "coarse" (n_c, m) and, with such a book, "fine" (n_f, m)."""
+        network = self.state.source_network
+        with self.on_device(network):
+            return decoded_codes(network)
 
     def channel_distances(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
         """How far each channel's transitions moved from the source's, (D,)."""

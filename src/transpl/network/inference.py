@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network
@@ -46,6 +47,11 @@ def features(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[
     return in_batches(network, windows, network.features, batch)
 
 
+def channel_summaries(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+    """The [CLS] vector of every channel, (n, D, d)."""
+    return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary, batch)
+
+
 class Seen(NamedTuple):
     """What the layers of a head make of windows."""
 
@@ -74,6 +80,21 @@ def reconstruction_error(network: Network, windows: Windows, batch: int = BATCH)
         return network(x, lengths).reconstruction_loss.expand(len(x))
 
     return float(in_batches(network, windows, error, batch).mean())
+
+
+@torch.no_grad()
+def decoded_codes(network: Network) -> dict[str, NDArray[np.float64]]:
+    """x_c = D(l2(e_c)) of every code, per book (n, m): what the decoder makes of a patch that holds nothing else."""
+    coarse, fine = network.quantizer.coarse, network.quantizer.fine
+    books = {"coarse": coarse} | ({} if fine is None else {"fine": fine})
+    was_training = network.training
+    network.eval()
+    values = {
+        name: network.decode(functional.normalize(book.vectors, dim=-1)[:, None])[:, 0].cpu().double().numpy()
+        for name, book in books.items()
+    }
+    network.train(was_training)
+    return values
 
 
 def code_type(n_codes: int) -> np.dtype[np.signedinteger]:

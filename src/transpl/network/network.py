@@ -13,7 +13,7 @@ from transpl.errors import InputError, not_negative, one_of, share, whole_number
 from transpl.network.classifier import Classifier
 from transpl.network.patches import patch_mask, to_patches
 from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
-from transpl.network.transformer import Transformer, attention_bias
+from transpl.network.transformer import Transformer, attention_bias, sinusoids
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,11 @@ class NetworkSettings:
     dropout: float = 0.3
     commitment: float = 0.25
     residual: str = "normalised"
+    cls_trainable: bool = False
 
     def __post_init__(self) -> None:
         one_of("residual", self.residual, RESIDUALS)
+        one_of("cls_trainable", self.cls_trainable, (True, False))
         for name in ("patch_length", "width", "n_layers", "n_heads"):
             whole_number(name, getattr(self, name), least=1)
         whole_number("n_coarse", self.n_coarse, least=2)
@@ -74,7 +76,11 @@ class Network(Classifier):
         self.settings = settings
         m, d = settings.patch_length, settings.width
         self.embed = nn.Sequential(nn.Linear(m, d), nn.GELU(), nn.LayerNorm(d))
-        self.cls = nn.Parameter(torch.randn(d) * 0.02)
+        cls = nn.Parameter(torch.randn(d) * 0.02)
+        if settings.cls_trainable:
+            self.cls = cls
+        else:
+            self.register_buffer("cls", cls.detach())
         self.encoder = Transformer(d, settings.n_layers, settings.n_heads, settings.dropout)
         self.quantizer = ResidualQuantizer(
             settings.n_coarse, settings.n_fine, d, settings.commitment, settings.residual
@@ -140,6 +146,10 @@ class Network(Classifier):
         found = self.quantizer.fine.nearest(self.quantizer.residual(latents, self.quantizer.coarse.nearest(latents)))
         return found if mask is None else found.masked_fill(~mask[:, None, :], -1)
 
+    def decode(self, q: Tensor) -> Tensor:
+        """Quantised patches (S, N, d) of S sequences -> their values (S, N, m)."""
+        return self._decode(q[:, None], None)[:, 0]
+
     @torch.no_grad()
     def start_codebooks(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
         """Start both codebooks by k-means on the latents of a first batch x (B, D, T)."""
@@ -167,7 +177,8 @@ class Network(Classifier):
         bias = None
         if mask is not None:
             bias = attention_bias(F.pad(mask, (1, 0), value=True).repeat_interleave(D, dim=0))
-        encoded = self.encoder(torch.cat([cls, tokens], dim=1), bias).view(B, D, N + 1, -1)
+        x = torch.cat([cls, tokens], dim=1)  # (B*D, N+1, d)
+        encoded = self.encoder(x + sinusoids(*x.shape[1:]).to(x), bias).view(B, D, N + 1, -1)
         summary, latents = encoded.split([1, N], dim=2)
         return Encoded(summary[:, :, 0], latents)
 

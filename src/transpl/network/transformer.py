@@ -14,16 +14,13 @@ from transpl.network.halves import EPSILON, AttentionHalf, FeedForwardHalf
 
 
 class Transformer(nn.Module):
-    """x + positions -> layers; (S, L, d) -> (S, L, d)."""
+    """Layers one after the other; (S, L, d) -> (S, L, d). Knows no positions: see `sinusoids`."""
 
     def __init__(self, width: int, n_layers: int, n_heads: int, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Layer(width, n_heads, dropout) for _ in range(n_layers))
-        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, attention_bias: Tensor | None = None) -> Tensor:
-        _, L, d = x.shape
-        x = self.dropout(x + sinusoids(L, d).to(x))
         for layer in self.layers:
             x = layer(x, attention_bias)
         return x  # (S, L, d)

@@ -1,5 +1,5 @@
-"""Figures and the HTML report, from saved results only."""
+"""Figures and the HTML pages, from saved results only."""
 
-from transpl.report.page import write_report
+from transpl.report.adaptation import write_report
 
 __all__ = ["write_report"]

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 
 from plotly.offline import get_plotlyjs
+
+from transpl.page_style import PAGE_STYLE
+
+_SHARED = Path(__file__).with_name("shared.css")
 
 
 def document(title: str, style: str, parts: Iterable[str]) -> str:
@@ -21,3 +26,8 @@ def document(title: str, style: str, parts: Iterable[str]) -> str:
             "</body></html>",
         ]
     )
+
+
+def style_of(own: Path) -> str:
+    """The rules of all our pages, then those of controls and tables, then a page's own."""
+    return "\n".join([PAGE_STYLE, *(path.read_text(encoding="utf-8") for path in (_SHARED, own))])

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
+from transpl.errors import one_of
 from transpl.explanation import ShiftReport
 from transpl.report.figures import BLUE, styled
 
@@ -34,6 +35,7 @@ def channel_distances(report: ShiftReport) -> go.Figure:
 
 def transition_matrices(report: ShiftReport, channel: str) -> go.Figure:
     """Which code follows which in one channel: source, target and their difference side by side."""
+    one_of("channel", channel, report.channel_names)
     d = report.channel_names.index(channel)
     source, target = report.source_probabilities[d], report.target_probabilities[d]
     hover = _hover(report, d)

@@ -59,7 +59,9 @@ class AdaptationObjective(Objective):
     CE_target is taken over the `top_ratio` most confident target rows of the batch (at least one, and at least those
     whose label is CERTAIN). Of several devices each chooses among, and averages over, the rows of its own part of the
     batch.
-    Validation watches CE + L_code + L_rec, without weights, of the rows it is given.
+    Validation watches \lambda_1 CE + \lambda_2 (L_code + L_rec) of the rows it is given, as the authors' code does:
+    while the weights still settle, it falls, and training goes on. Without them, the source's own cross entropy, low
+    from the start, ended adaptation before the network had learnt its pseudo-labels.
 
     teacher : sets alpha (else 1) and gives new labels before an epoch; these are kept by row
     target : the rows that it labels, with their first labels
@@ -105,9 +107,8 @@ class AdaptationObjective(Objective):
         source = _mean(row_losses[~is_target])
         target = _mean(row_losses[is_target][trusted])
         learnt = source + target if self.target_weight == 1 else source + self.target_weight * target
-        code_loss = [reduce(torch.add, vq.values())] if vq else []
         return {
-            "loss": self.weights(torch.stack([learnt, *code_loss])),
+            "loss": self._weighed(learnt, vq),
             "source_cross_entropy": source,
             "target_cross_entropy": target,
             **vq,
@@ -134,7 +135,13 @@ class AdaptationObjective(Objective):
         return output.logits, losses, {"coarse_perplexity": used}
 
     def risk(self, batch: Rows) -> Tensor:
-        return class_and_code_losses(self.network, batch, SourceLoss(self.settings.codes)).total()
+        terms = class_and_code_losses(self.network, batch, SourceLoss(self.settings.codes)).terms
+        return self._weighed(terms.pop("cross_entropy"), terms)
+
+    def _weighed(self, cross_entropy: Tensor, codes: dict[str, Tensor]) -> Tensor:
+        r"""\lambda_1 CE + \lambda_2 (L_code + L_rec); ()."""
+        code_loss = [reduce(torch.add, codes.values())] if codes else []
+        return self.weights(torch.stack([cross_entropy, *code_loss]))
 
     def identity(self) -> str:
         return repr((self.network.settings, self.settings, self.teacher))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from transpl.report.leaderboard.wording import counted, listed, pair_name, settings_in_words
+from transpl.report.leaderboard.wording import pair_name, settings_in_words
+from transpl.report.wording import counted, listed
 
 if TYPE_CHECKING:
     from transpl.benchmark.leaderboard_data import Leaderboard, Run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from transpl.report.leaderboard.wording import as_script_data, choice, pair_name
+from transpl.report.leaderboard.wording import pair_name
+from transpl.report.wording import as_script_data, choice
 
 if TYPE_CHECKING:
     from transpl.benchmark.leaderboard_data import Leaderboard

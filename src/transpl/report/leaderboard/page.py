@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transpl.files import write_text
-from transpl.page_style import PAGE_STYLE
-from transpl.report.document import document
+from transpl.report.document import document, style_of
 from transpl.report.leaderboard.heading import heading, title_of
 from transpl.report.leaderboard.heat_map import heat_map_section
 from transpl.report.leaderboard.rank_diagram import rank_section
@@ -41,7 +40,7 @@ def render_leaderboard(board: Leaderboard, written: str = "") -> str:
         f"<footer><p>{escape(_made_with(board, written))}</p></footer>",
         f"<script>{_SCRIPT.read_text(encoding='utf-8')}</script>",
     ]
-    return document(title_of(board), PAGE_STYLE + _STYLE.read_text(encoding="utf-8"), parts)
+    return document(title_of(board), style_of(_STYLE), parts)
 
 
 def _made_with(board: Leaderboard, written: str) -> str:

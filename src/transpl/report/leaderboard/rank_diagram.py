@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, cast
 
-from transpl.report.leaderboard.wording import choice, counted, listed
+from transpl.report.wording import choice, counted, listed
 
 if TYPE_CHECKING:
     from transpl.benchmark.leaderboard_data import Comparison, Leaderboard, Metric

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from transpl.report.leaderboard.wording import choice, counted, pair_name, shown
+from transpl.report.leaderboard.wording import pair_name, shown
+from transpl.report.wording import choice, counted
 
 if TYPE_CHECKING:
     from transpl.benchmark.leaderboard_data import Leaderboard, Metric, Run

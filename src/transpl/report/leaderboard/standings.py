@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from transpl.report.leaderboard.wording import choice, counted, listed, settings_in_words, shown, spread_in_words
+from transpl.report.leaderboard.wording import settings_in_words, shown, spread_in_words
+from transpl.report.wording import choice, counted, listed
 
 if TYPE_CHECKING:
     from transpl.benchmark.leaderboard_data import Contender, Leaderboard, Metric, Standing

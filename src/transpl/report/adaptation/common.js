@@ -1,0 +1,54 @@
+"use strict";
+// What all scripts of the page use. The page is readable without any of them.
+const page = (() => {
+  const byId = (id) => document.getElementById(id);
+  const dataOf = (id) => (byId(id) ? JSON.parse(byId(id).textContent) : null);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  const make = (tag, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  };
+  const colours = () => {
+    const style = getComputedStyle(document.documentElement);
+    const of = (name) => style.getPropertyValue(name).trim();
+    return { ink: of("--ink"), soft: of("--soft"), ground: of("--ground"), accent: of("--accent"), cell: of("--cell") };
+  };
+  const onRedraw = (draw) => {
+    let width = window.innerWidth;
+    dark.addEventListener("change", draw);
+    // A phone's address bar changes the height while scrolling; only the width matters.
+    window.addEventListener("resize", () => {
+      if (window.innerWidth !== width) {
+        width = window.innerWidth;
+        draw();
+      }
+    });
+  };
+  // Drawing waits until the reader comes near, so that a page with many figures opens at once.
+  const whenNear = (holder, draw) => {
+    let due = true, near = false;
+    const drawIf = (wanted) => {
+      if (!wanted) return;
+      due = false;
+      draw();
+    };
+    new IntersectionObserver((entries) => {
+      near = entries[entries.length - 1].isIntersecting;
+      drawIf(near && due);
+    }, { rootMargin: "600px" }).observe(holder);
+    onRedraw(() => {
+      due = true;
+      drawIf(near);
+    });
+    window.addEventListener("beforeprint", () => drawIf(due));
+  };
+  const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}\u00a0%`;
+  const chip = (code) => make("span", { className: `chip code-${code % 8}`, textContent: code });
+  // Plotly reads tags in its texts.
+  const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+  document.querySelectorAll(".controls").forEach((controls) => { controls.hidden = false; });
+  return { byId, dataOf, make, colours, onRedraw, whenNear, percent, chip, literal };
+})();

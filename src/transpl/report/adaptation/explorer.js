@@ -1,0 +1,266 @@
+"use strict";
+// Choose a window; see its signal, who voted for what, and why. All numbers come with the page, none is made here.
+(() => {
+  const data = page.dataOf("explorer-data");
+  if (!data) return;
+  const { byId, make, percent, chip } = page;
+  const MANY = 1000, FEW_SIGNALS = 12;
+  const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
+  const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
+  let order = [], current = 0, allSignals = false;
+
+  const best = (p) => p.indexOf(Math.max(...p));
+  const sureness = (one) => Math.max(...one.answer);
+  const differs = (one) => best(one.answer) !== one.label;
+  const points = (part) => `${part < 0 ? "−" : "+"}${Math.abs(100 * part).toFixed(2)} points`;
+  const cell = (text, properties = {}) => make("td", properties, text);
+  const head = (text, scope) => make("th", { scope, textContent: text });
+
+  const bar = (part, kind = "") => {
+    const found = make("span", { className: `bar ${kind}` });
+    found.style.setProperty("--part", part.toFixed(4));
+    found.setAttribute("aria-hidden", "true");
+    return found;
+  };
+
+  const table = (heads, rows) => {
+    const found = make("table");
+    found.createTHead().append(make("tr", {}, ...heads.map((text) => head(text, "col"))));
+    found.createTBody().append(...rows);
+    return found;
+  };
+
+  // ---- the parts of the panel
+
+  const showTitle = (one) => {
+    const label = data.classes[best(one.answer)], origin = one.origin ? ` (${one.origin})` : "";
+    byId("window-title").textContent = `Window ${one.row}: ${label}, ${percent(sureness(one), 0)} sure${origin}`;
+    byId("window-sentence").textContent = `The vote says ${one.sentence}`;
+  };
+
+  const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
+
+  const showClasses = (one) => {
+    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"], highest = Math.max(...one.vote);
+    const rows = data.classes.map((name, k) => make("tr", {},
+      head(name, "row"),
+      make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
+      ...(voted.length > 1 ? [cell(percent(one.answer[k]), { className: k === best(one.answer) ? "best" : "" })] : [])));
+    byId("window-classes").replaceChildren(table(["class", ...voted], rows));
+  };
+
+  const segments = (one, channel, widest) => {
+    const share = data.shares[channel], says = one.says[channel];
+    const part = (k) => (k === null ? 0 : share * says[k]);
+    const pro = part(one.label), contra = part(one.against);
+    const parts = { for: pro, against: contra, others: share - pro - contra };
+    const track = make("span", { className: "stacked" },
+      ...Object.entries(parts).map(([kind, length]) => bar(Math.max(0, length / widest), kind)));
+    track.title = data.classes.map((name, k) => `${name} ${percent(share * says[k])}`).join(", ");
+    return track;
+  };
+
+  const showVotes = (one) => {
+    const widest = Math.max(...data.shares);
+    const byShare = data.shares.map((_, d) => d).sort((a, b) => data.shares[b] - data.shares[a]);
+    const rows = byShare.map((d) => make("tr", {},
+      head(data.channels[d], "row"),
+      make("td", { className: "barred" }, segments(one, d, widest), ` ${percent(data.shares[d])}`),
+      ...(one.against === null ? [] : [cell(points(one.parts[d]))])));
+    const heads = one.against === null ? [] : [`for ${data.classes[one.label]}`];
+    byId("window-votes").replaceChildren(table(["channel", "share of the vote", ...heads], rows));
+    showVoteWords(one);
+  };
+
+  const key = (kind, text) => make("span", { className: "key" }, make("span", { className: `swatch ${kind}` }), text);
+
+  const showVoteWords = (one) => {
+    if (one.against === null) return;
+    const label = data.classes[one.label], against = data.classes[one.against];
+    byId("votes-words").replaceChildren(
+      key("for", label), key("against", against), key("others", "other classes"),
+      ` Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points.`);
+  };
+
+  const showSignals = (one, position) => {
+    const holder = byId("window-signals"), rounded = (value) => Number(value.toPrecision(3));
+    byId("signal-words").textContent = valuesOf ? signalWords() : "The signals were not kept with these results.";
+    if (!valuesOf) return;
+    const width = holder.clientWidth;
+    holder.replaceChildren(...drawnChannels(one).map((d) => {
+      const name = data.channels[d];
+      const found = signals.picture(name, valuesOf(position, d), one.codes[d], data.signals, d, data.patchLength, width);
+      const words = `${name}, from ${rounded(found.low)} to ${rounded(found.high)}, trust ${percent(data.weights[d], 0)}`;
+      return make("figure", { className: "signal" }, make("figcaption", { textContent: words }), found.svg);
+    }));
+    byId("all-signals").hidden = allSignals || data.channels.length <= FEW_SIGNALS;
+  };
+
+  // Of many channels those that decided most, in their own order.
+  const drawnChannels = (one) => {
+    const every = data.channels.map((_, d) => d);
+    if (allSignals || every.length <= FEW_SIGNALS) return every;
+    const weight = (d) => Math.abs(one.parts ? one.parts[d] : data.shares[d]);
+    return every.sort((a, b) => weight(b) - weight(a)).slice(0, FEW_SIGNALS).sort((a, b) => a - b);
+  };
+
+  const signalWords = () => {
+    const thinned = data.signals.stride > 1 ? ` Every ${data.signals.stride}th step is drawn.` : "";
+    return `${data.signals.steps} time steps from left to right; values are in the data's own unit, each channel on its own ` +
+      `scale. Colour and number below are the code of each piece of ${data.patchLength} steps.${thinned}`;
+  };
+
+  const likelier = (logOdds, more, less) => {
+    if (logOdds === null) return `the source never showed ${less}`;
+    const ratio = Math.exp(Math.abs(logOdds));
+    return `${ratio > MANY ? `over ${MANY}` : ratio.toFixed(ratio < 10 ? 1 : 0)} times likelier in ${more} than in ${less}`;
+  };
+
+  const step = ([channel, before, after, times, at, part, logOdds], more, less) => {
+    const first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
+    const where = times > 1 ? `${times} times, first at steps ${first} to ${last}` : `steps ${first} to ${last}`;
+    return make("li", {}, make("b", { textContent: data.channels[channel] }), ": code ", chip(before), " then ", chip(after),
+      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${points(part)}; ${where}`));
+  };
+
+  const showSteps = (list, title, words, steps, more, less) => {
+    byId(title).textContent = words;
+    const none = make("li", { className: "notes", textContent: "nothing" });
+    byId(list).replaceChildren(...(steps.length ? steps.map((each) => step(each, more, less)) : [none]));
+  };
+
+  const showEvidence = (one) => {
+    if (one.against === null) return;
+    const label = data.classes[one.label], against = data.classes[one.against];
+    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, label, against);
+    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, against, label);
+  };
+
+  const showNearest = (one) => {
+    byId("nearest").hidden = !one.near.length;
+    byId("window-nearest").replaceChildren(...one.near.map(([row, k, distance]) => make("li", {},
+      make("b", { textContent: data.classes[k] }), `, source window ${row}: the same codes in ${percent(1 - distance, 0)} of the pieces`)));
+  };
+
+  const showNumbers = (one) => {
+    const rows = data.channels.map((name, d) => make("tr", {}, head(name, "row"), cell(data.weights[d].toFixed(6)),
+      ...data.classes.map((_, k) => cell(percent(data.shares[d] * one.says[d][k], 4)))));
+    const sum = make("tr", { className: "chosen" }, head("sum", "row"), cell(""), ...one.vote.map((p) => cell(percent(p, 4))));
+    byId("numbers").querySelector(".wide").replaceChildren(table(["channel", "trust", ...data.classes], [...rows, sum]));
+  };
+
+  const show = () => {
+    const one = data.windows[current];
+    byId("window-panel").hidden = false;
+    [showTitle, showClasses, showVotes, showEvidence, showNearest, showNumbers].forEach((part) => part(one));
+    showSignals(one, current);
+  };
+
+  // ---- choosing
+
+  const place = () => order.indexOf(current);
+
+  const showPlace = () => {
+    byId("window-list").value = String(current);
+    byId("previous").disabled = place() === 0;
+    byId("next").disabled = place() === order.length - 1;
+    const sorted = byId("window-order").selectedOptions[0].textContent;
+    byId("window-status").textContent = `Window ${data.windows[current].row}, ${place() + 1} of ${order.length}, ${sorted}. ` +
+      "The arrow keys ← and → go on.";
+  };
+
+  const open = (position) => {
+    current = position;
+    showPlace();
+    show();
+    history.replaceState(null, "", `#window-${data.windows[position].row}`);
+  };
+
+  const openRow = (row) => {
+    const position = positionOf.get(row);
+    if (position === undefined) {
+      byId("window-status").textContent = `Window ${row} is not among the ${order.length} in this page.`;
+      return false;
+    }
+    open(position);
+    return true;
+  };
+
+  const go = (by) => {
+    const next = order[place() + by];
+    if (next !== undefined) open(next);
+  };
+
+  const sortings = {
+    doubt: (a, b) => sureness(a) - sureness(b) || a.row - b.row,
+    odds: (a, b) => differs(b) - differs(a) || sortings.doubt(a, b),
+    number: (a, b) => a.row - b.row,
+  };
+
+  const sort = () => {
+    const compare = sortings[byId("window-order").value];
+    order = data.windows.map((_, i) => i).sort((a, b) => compare(data.windows[a], data.windows[b]));
+    byId("window-list").replaceChildren(...order.map((position) => {
+      const one = data.windows[position];
+      return make("option", { value: position, textContent: `${one.row}: ${data.classes[best(one.answer)]}, ${percent(sureness(one), 0)}` });
+    }));
+  };
+
+  // ---- reaching it: links, keys, controls
+
+  const rowOf = (hash) => (/^#window-\d+$/.test(hash) ? Number(hash.slice(8)) : null);
+
+  const reach = (row) => {
+    openRow(row);
+    byId("explorer").scrollIntoView();
+    byId("window-panel").focus({ preventScroll: true });
+  };
+
+  const inView = () => {
+    const { top, bottom } = byId("window-panel").getBoundingClientRect();
+    return top < window.innerHeight && bottom > 0;
+  };
+
+  // Fields and boxes that scroll need the arrow keys themselves.
+  const isForUs = ({ target, altKey, ctrlKey, metaKey, shiftKey }) => {
+    if (altKey || ctrlKey || metaKey || shiftKey || target.closest?.("select, input, .wide")) return false;
+    return byId("explorer").contains(target) || (target === document.body && inView());
+  };
+
+  document.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || !isForUs(event)) return;
+    event.preventDefault();
+    go(by);
+  });
+  document.addEventListener("click", (event) => {
+    const row = rowOf(event.target.closest?.("a")?.hash ?? "");
+    if (row === null) return;
+    event.preventDefault();
+    reach(row);
+  });
+  window.addEventListener("hashchange", () => {
+    const row = rowOf(location.hash);
+    if (row !== null) reach(row);
+  });
+  byId("previous").addEventListener("click", () => go(-1));
+  byId("next").addEventListener("click", () => go(1));
+  byId("all-signals").addEventListener("click", () => {
+    allSignals = true;
+    show();
+    byId("window-signals").focus();
+  });
+  byId("window-list").addEventListener("input", (event) => open(Number(event.target.value)));
+  byId("window-order").addEventListener("input", () => { sort(); open(order[0]); });
+  byId("window-number").addEventListener("input", (event) => {
+    if (/^\d+$/.test(event.target.value)) openRow(Number(event.target.value));
+  });
+  page.onRedraw(show);
+
+  const asked = rowOf(location.hash);
+  sort();
+  current = order[0];
+  showPlace();
+  show();
+  if (asked !== null) reach(asked);
+})();

@@ -1,0 +1,81 @@
+"""The labels: how many of each, how sure, and how right where that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transpl.report import figures
+from transpl.report.adaptation.html import chart
+from transpl.report.adaptation.saved import Saved
+
+SOURCE, GIVEN, VOTED = "source", "target, as you said", "target, estimated by the vote"
+LABELLED, TRUE = "target, as labelled", "target, true"
+_COLOURS = {
+    SOURCE: figures.GREY,
+    GIVEN: figures.PURPLE,
+    VOTED: figures.SKY,
+    LABELLED: figures.BLUE,
+    TRUE: figures.ORANGE,
+}
+
+
+def labels_section(saved: Saved) -> list[str]:
+    """Class proportions, confidence and, if the truth is known, which class was taken for which."""
+    return [
+        "<section><h2>What labels the target got</h2>",
+        *_proportions(saved),
+        *_sureness(saved),
+        *_confusion(saved.metrics),
+        "</section>",
+    ]
+
+
+def class_proportions(saved: Saved) -> dict[str, dict[str, float]]:
+    """Class shares by where they come from, those that are known."""
+    summary, shift = saved.summary, saved.shift
+    prior = summary["prior"] and {name: summary["prior"].get(name, 0.0) for name in saved.classes}
+    voted = (
+        None
+        if shift is None or shift.target_shares is None
+        else dict(zip(shift.classes, shift.target_shares, strict=True))
+    )
+    found = {
+        SOURCE: summary["source"]["class_shares"],
+        GIVEN: prior,
+        VOTED: voted,
+        LABELLED: summary["test"]["class_shares"],
+        TRUE: summary["test"]["true_class_shares"],
+    }
+    return {name: shares for name, shares in found.items() if shares}
+
+
+def _proportions(saved: Saved) -> list[str]:
+    words = (
+        "How often each class occurs, in percent of windows. A large difference from source to target is a shift too."
+    )
+    series = class_proportions(saved)
+    if VOTED in series:
+        words += " The vote's estimate is drawn towards equal shares when the vote is undecided."
+    return chart("class-shares", figures.class_shares(saved.classes, series, _COLOURS), words)
+
+
+def _sureness(saved: Saved) -> list[str]:
+    confidence, K = saved.confidence, len(saved.classes)
+    words = (
+        f"How sure the labels are: half of them more than {100 * np.median(confidence):.0f} %. "
+        f"With {K} classes, {100 / K:.0f} % is a guess."
+    )
+    return chart("confidence", figures.confidence_histogram(confidence, K), words)
+
+
+def _confusion(metrics: dict[str, Any] | None) -> list[str]:
+    if metrics is None or "confusion" not in metrics:
+        return []
+    words = (
+        "Which class was taken for which, in windows: a row per true class, a column per label. On the diagonal is "
+        "what is right. True labels were used for this and the scores only."
+    )
+    found = metrics["confusion"]
+    return chart("confusion", figures.confusion(found["labels"], found["counts"]), words)

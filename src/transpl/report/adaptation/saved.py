@@ -1,0 +1,88 @@
+"""What a job left in its folder, read back for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl.errors import unreadable
+from transpl.explanation import Explanation, ShiftReport
+from transpl.files import read_json
+
+_ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that tell where a window comes from
+
+
+class Channel(NamedTuple):
+    """How far a channel moved, and how much it still counts (1 is as one that did not move)."""
+
+    name: str
+    distance: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The files of a folder; `metrics`, `explanation` and `shift` are None where there are none.
+
+    predictions : one row per window: label, confidence, probabilities in the last columns
+    """
+
+    summary: dict[str, Any]
+    predictions: pd.DataFrame
+    metrics: dict[str, Any] | None = None
+    explanation: Explanation | None = None
+    shift: ShiftReport | None = None
+
+    def __post_init__(self) -> None:
+        windows = () if self.explanation is None else self.explanation.windows
+        if len(windows) and max(windows) >= len(self.predictions):
+            raise ValueError(f"explanation.npz explains window {max(windows)}, predictions.csv has none of that number")
+
+    @property
+    def classes(self) -> list[str]:
+        return self.summary["classes"]
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """How sure each label is, (n,)."""
+        return self.predictions["confidence"].to_numpy(np.float64)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """(n, K), those that gave the labels."""
+        return self.predictions.iloc[:, -len(self.classes) :].to_numpy(np.float64)
+
+    @property
+    def channels(self) -> list[Channel]:
+        """The one that moved most first; of equally far ones the first."""
+        found = [Channel(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
+        return sorted(found, key=lambda channel: -channel.distance)
+
+    def origins(self, windows: Sequence[int] | NDArray[np.int64]) -> list[str]:
+        """Where windows come from, as "group bob, start 1280"; "" where that is not known."""
+        known = [name for name in _ORIGIN if name in self.predictions.columns]
+        rows = self.predictions[known].iloc[list(windows)].astype(str)
+        return [", ".join(f"{name} {value}" for name, value in zip(known, row, strict=True)) for row in rows.to_numpy()]
+
+
+def read_saved(home: Path) -> Saved:
+    """Read the files of a job or of one of many targets; a folder without results is refused."""
+    if not (home / "summary.json").is_file():
+        raise unreadable(
+            home, problem="no summary.json in it", advice="Point at a folder written by transpl adapt, demo or bench."
+        )
+    metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
+    return Saved(
+        read_json(home / "summary.json"),
+        # A class may be called "NA" or "01".
+        pd.read_csv(home / "predictions.csv", keep_default_na=False, dtype=dict.fromkeys(("label", *_ORIGIN), str)),
+        read_json(metrics) if metrics.is_file() else None,
+        Explanation.load(explanation) if explanation.is_file() else None,
+        ShiftReport.load(shift) if shift.is_file() else None,
+    )

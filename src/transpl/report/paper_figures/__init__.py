@@ -1,0 +1,5 @@
+"""The paper's figures, drawn from the plain data of `transpl.studies`."""
+
+from transpl.report.paper_figures.page import render_figure
+
+__all__ = ["render_figure"]

@@ -1,0 +1,307 @@
+"""The page about one adaptation: what it says, that it says it safely, and that it needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from unittest import mock
+
+import numpy as np
+import pytest
+from conftest import refusal
+from made_up_explanation import CLASSES, made_up
+from made_up_results import METRICS, predictions, saved, shift, summary
+from plotly.offline import get_plotlyjs
+
+from transpl.errors import NotReadable
+from transpl.report import write_report
+from transpl.report.adaptation.html import percent
+from transpl.report.adaptation.labels import GIVEN, class_proportions
+from transpl.report.adaptation.page import render
+from transpl.report.adaptation.saved import read_saved
+from transpl.results import write_table
+
+HOSTILE = '</script><img src=x onerror="alert(1)">&amp;'
+
+
+def page_of(results) -> str:
+    """The page without plotly itself."""
+    with mock.patch("transpl.report.document.get_plotlyjs", return_value=""):
+        return render(results)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, in one line; no-break spaces as spaces."""
+    shown = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.S)
+    return " ".join(unescape(re.sub(r"<.*?>", " ", shown)).split())
+
+
+def data_of(page: str, identity: str):
+    return json.loads(re.search(rf'<script type="application/json" id="{identity}">(.*?)</script>', page, re.S)[1])
+
+
+def write(folder, results):
+    (folder / "summary.json").write_text(json.dumps(results.summary))
+    write_table(folder / "predictions.csv", results.predictions)
+    if results.explanation is not None:
+        results.explanation.save(folder / "explanation.npz")
+    results.shift.save(folder / "shift.json")
+
+
+def test_the_first_thing_it_says_is_which_sensor_changed_most():
+    text = text_of(page_of(saved()))
+    assert (
+        "Which sensor changed most? acc_y changed most (distance 0.400, where 0 is unchanged), acc_x least (0.050)."
+        in text
+    )
+    assert "The vote of acc_y now counts 2 % of an unchanged sensor's." in text
+    assert text.index("acc_y changed most") < text.index("What came in")
+
+
+@pytest.mark.parametrize(
+    ("channels", "words"),
+    [
+        ([("a", 0.0, 1.0), ("b", 0.0, 1.0)], "No sensor changed"),
+        ([("a", 0.01, 0.99), ("b", 0.0, 1.0)], "a changed most, but hardly (distance 0.010"),
+        ([("a", 0.3, 0.1)], "There is only one, a ; it changed by 0.300"),
+    ],
+)
+def test_small_and_lonely_changes_are_said_as_such(channels, words):
+    found = [{"name": name, "distance": d, "weight": w} for name, d, w in channels]
+    assert words in text_of(page_of(saved(summary=summary(channels=found))))
+
+
+def test_the_least_sure_windows_come_first_and_open():
+    p = np.array([[0.9, 0.1, 0.0], [0.3, 0.36, 0.34], [0.5, 0.3, 0.2], [0.0, 0.4, 0.6]])
+    page = page_of(saved(made_up(n=4, windows=np.arange(4), answers=p)))
+    assert re.findall(r'<li><a href="#window-(\d+)">', page) == ["1", "2", "3", "0"]
+    assert "window 1 : stand 36 % or walk 34 %" in text_of(page)
+    assert "the least sure of 4. Open one" in text_of(page)
+
+
+def test_windows_that_the_page_cannot_open_are_no_links():
+    explanation = made_up(n=2, windows=np.array([0, 2]))
+    p = np.array([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3], [0.6, 0.2, 0.2]])
+    page = page_of(saved(explanation, predictions=predictions(p)))
+    assert re.findall(r'<li><a href="#window-(\d+)">', page) == ["0", "2"]
+    assert "window 1 : stand 30 %" not in text_of(page)
+    assert "window 1: sit 40 % or stand 30 %" in text_of(page)
+    assert "2 of 3 windows are in this page" in text_of(page)
+
+
+def test_it_says_what_came_in_and_who_answers():
+    text = text_of(page_of(saved(summary=summary(prior={"sit": 0.9}))))
+    for words in (
+        "ann: 1,000 windows with labels",
+        "bob: 2,000 windows, used without labels",
+        "75 time steps, read in pieces of 8",
+        "4: acc_x, acc_y, acc_z and gyro",
+        "3: sit, stand and walk",
+        "a neural network, trained on the source, then on the labels that the vote gave",
+        "class proportions given sit 90 %",
+        "50.0 % right before adaptation 12 windows",
+        "75.0 % right after adaptation",
+        "80.0 % right by the vote",
+        "Adaptation made 25.0 percentage points more labels right than before.",
+    ):
+        assert words in text
+    source = {"name": "ann", "windows": None, "class_shares": None}
+    assert "ann: with labels" in text_of(page_of(saved(summary=summary(source=source))))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (0.2717, 0.3913, "Adaptation made 11.9 percentage points more labels right"),  # as 39.1 and 27.2 are shown
+        (0.5, 0.4, "Adaptation made 10.0 percentage points fewer labels right"),
+        (0.5, 0.5, "Adaptation changed nothing in how many labels are right"),
+    ],
+)
+def test_gain_and_loss_are_said_in_words(before, after, words):
+    scores = {"before": {**METRICS["before"], "accuracy": before}, "after": {**METRICS["after"], "accuracy": after}}
+    assert words in text_of(page_of(saved(metrics=scores)))
+
+
+def test_words_of_the_paper_stay_in_their_box():
+    text = text_of(page_of(saved()))
+    outside = text[: text.index("How it works")]
+    for word in ("posterior", "EMD", "earth mover", "VQ", "quantis", "Markov"):
+        assert word not in outside
+        assert word in text
+
+
+def test_page_without_truth_has_no_scores():
+    known = saved()
+    blank = {**known.summary, "test": {**known.summary["test"], "true_class_shares": None}}
+    page = page_of(saved(metrics=None, summary=blank))
+    assert "nothing is scored" in text_of(page)
+    assert 'id="confusion"' not in page
+    assert 'id="confusion"' in page_of(known)
+
+
+def test_class_proportions_come_from_everywhere():
+    found = class_proportions(saved(summary=summary(prior={"sit": 0.9})))
+    assert list(found) == [
+        "source",
+        "target, as you said",
+        "target, estimated by the vote",
+        "target, as labelled",
+        "target, true",
+    ]
+    assert found[GIVEN] == {"sit": 0.9, "stand": 0.0, "walk": 0.0}
+    assert found["target, estimated by the vote"] == {"sit": 0.2, "stand": 0.3, "walk": 0.5}
+    bars = data_of(page_of(saved(shift=None)), "class-shares-data")["data"]
+    assert [bar["name"] for bar in bars] == ["source", "target, as labelled", "target, true"]
+
+
+def test_channels_are_ranked_and_many_are_folded_away():
+    table = re.search(r'<table class="ranking">.*?</table>', page_of(saved()), re.S)[0]
+    assert re.findall(r"<th scope=\"row\">(.*?)</th>", table) == ["1. acc_y", "2. acc_z", "3. gyro", "4. acc_x"]
+    assert re.findall(r"--part:([\d.]+)", table) == ["1.0000", "0.5000", "0.2500", "0.1250"]
+    many = [{"name": f"c{d}", "distance": 1.0 - d / 50, "weight": 0.5} for d in range(45)]
+    assert "25 more channels" in text_of(page_of(saved(summary=summary(channels=many))))
+
+
+def test_matrices_get_the_counts_and_the_table_the_words():
+    page, known = page_of(saved()), shift()
+    data = data_of(page, "shift-data")
+    assert np.array_equal(data["source"], known.source_counts)
+    assert np.array_equal(data["target"], known.target_counts)
+    first = known.transitions(1).iloc[0]
+    d = known.channel_names.index(first["channel"])
+    rows = re.search(rf'<tbody data-channel="{d}">(.*?)</tbody>', page, re.S)[1]
+    words = text_of(rows.split("</tr>")[0])
+    assert words.startswith(f"{first['channel']}: after code {first['from_code']} comes code {first['to_code']} ")
+    assert words.endswith(f"{100 * first['source']:.0f} % {100 * first['target']:.0f} %")
+    assert ("more often" in words) == (first["difference"] > 0)
+
+
+def test_codes_are_drawn_with_their_usage():
+    page = page_of(saved())
+    cards = re.findall(r"<li><span class=\"code-name\">.*?</li>", page, re.S)
+    assert len(cards) == 5
+    assert all("<polyline" in card for card in cards)
+    assert [text_of(card) for card in cards][:2] == ["code 0 50 %", "code 1 never used"]
+    assert "5 codes; 4 are in use" in text_of(page)
+    older = {name: value for name, value in summary().items() if name != "decoded_codes"}
+    assert "<polyline" not in page_of(saved(summary=older))
+
+
+def test_results_without_an_explanation_say_so_in_a_line():
+    found = saved()
+    page = page_of(type(found)(found.summary, found.predictions))
+    text = text_of(page)
+    assert "Single windows are not shown: this folder has no explanation.npz." in text
+    assert "Which patterns changed is not shown: this folder has no shift.json." in text
+    assert "acc_y changed most" in text
+    assert 'id="explorer-data"' not in page
+    assert 'href="#window-' not in page
+
+
+def test_names_from_files_cannot_inject_markup():
+    classes, names = np.array([f"{HOSTILE}{k}" for k in range(3)]), tuple(f"{HOSTILE}{d}" for d in range(4))
+    explanation = made_up(windows=np.arange(12), classes=classes, channel_names=names, nearest=None)
+    shares = dict.fromkeys(classes.tolist(), 1 / 3)
+    about = summary(
+        source={"name": HOSTILE, "windows": 1, "class_shares": shares},
+        target={"name": HOSTILE, "windows": 1},
+        test={"windows": 1, "class_shares": shares, "true_class_shares": shares},
+        classes=classes.tolist(),
+        channels=[{"name": name, "distance": 0.1, "weight": 0.5} for name in names],
+        transpl_version=HOSTILE,
+        prior=shares,
+    )
+    metrics = {**METRICS, "confusion": {"labels": classes.tolist(), "counts": np.eye(3, dtype=int).tolist()}}
+    known = predictions(explanation.answers, classes, group=HOSTILE)
+    page = page_of(saved(explanation, metrics, summary=about, predictions=known, shift=shift(names, classes)))
+    assert "<img" not in page
+    assert page.count("</script>") == page.count("<script")
+    assert HOSTILE in text_of(page)
+    data = data_of(page, "explorer-data")
+    assert data["classes"] == classes.tolist()
+    assert data["windows"][0]["origin"] == f"group {HOSTILE}"
+
+
+def test_page_needs_nothing_but_itself():
+    page = re.sub(r'(<script type="application/json" id="[^"]*">).*?</script>', r"\1", page_of(saved()), flags=re.S)
+    assert "//" not in re.sub(r"^\s*// .*$| // .*$|http://www.w3.org/2000/svg", "", page, flags=re.M)
+    assert not re.search(r"\b(src|action|srcset)\s*=\s*[\"']|@import|url\(|fetch\(|XMLHttpRequest|import\(", page)
+    assert set(re.findall(r'href="(.)', page)) == {"#"}
+    assert get_plotlyjs() in render(saved())
+
+
+def test_every_control_has_a_label():
+    page = re.sub(r"<script.*?</script>", "", page_of(saved()), flags=re.S)
+    for control in re.findall(r"<(?:select|input)[^>]*>", page):
+        before = page[: page.index(control)]
+        assert before.rindex("<label>") > before.rfind("</label>")
+
+
+def test_ten_thousand_windows_stay_below_fifteen_megabytes():
+    rng = np.random.default_rng(0)
+    n, T = 10_000, 128
+    explanation = made_up(
+        n=n, windows=np.arange(n), nearest=None, signals=rng.normal(size=(n, 4, T)).astype(np.float32)
+    )
+    results = saved(explanation)
+    page = page_of(results)
+    assert len(page.encode()) + len(get_plotlyjs().encode()) < 15e6
+    data = data_of(page, "explorer-data")
+    assert len(data["windows"]) == 400
+    doubtful = np.argsort(results.confidence, kind="stable")[:200]
+    assert set(doubtful.tolist()) <= {window["row"] for window in data["windows"]}
+
+
+def test_report_is_made_of_saved_files_only(tmp_path):
+    write(tmp_path, saved())
+    path = write_report(tmp_path)
+    assert path == tmp_path / "report.html"
+    assert "nothing is scored" in text_of(path.read_text())
+    assert 'id="explorer-data"' in path.read_text()
+    (tmp_path / "metrics.json").write_text(json.dumps(METRICS))
+    assert "75.0 %" in text_of(write_report(tmp_path).read_text())
+
+
+def test_labels_that_look_like_numbers_or_nothing_stay_as_they_are(tmp_path):
+    found = saved()
+    table = found.predictions.assign(label=["NA", "01"] * 6).astype({"window": int})
+    table.insert(1, "group", ["007"] * 12)
+    write(tmp_path, saved(predictions=table))
+    again = read_saved(tmp_path)
+    assert again.predictions["label"].tolist() == ["NA", "01"] * 6
+    assert again.origins([3]) == ["group 007"]
+    assert again.confidence.dtype == np.float64
+
+
+def test_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(NotReadable, match=r"no summary\.json"):
+        write_report(tmp_path)
+
+
+def test_explanation_of_other_results_is_refused(tmp_path):
+    write(tmp_path, saved())
+    write_table(tmp_path / "predictions.csv", saved().predictions.iloc[:5])
+    with refusal(tmp_path, "explains window 11, predictions.csv has none", NotReadable):
+        write_report(tmp_path)
+
+
+def test_damaged_files_are_refused_by_name(tmp_path):
+    write(tmp_path, saved())
+    (tmp_path / "explanation.npz").write_bytes(b"no")
+    with refusal(tmp_path / "explanation.npz", error=NotReadable):
+        write_report(tmp_path)
+
+
+def test_summary_of_another_version_is_refused(tmp_path):
+    write(tmp_path, saved())
+    (tmp_path / "summary.json").write_text(json.dumps({"classes": CLASSES.tolist()}))
+    with refusal(tmp_path, "incomplete or of another version", NotReadable):
+        write_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.0, "0 %"), (0.004, "< 1 %"), (0.006, "1 %"), (0.5, "50 %"), (1.0, "100 %")]
+)
+def test_percentages_never_round_something_to_nothing(share, words):
+    assert percent(share).replace("\N{NO-BREAK SPACE}", " ") == words

@@ -1,0 +1,259 @@
+"""The report in a real browser: it asks nobody for anything, its controls work, its numbers are explain()'s."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from conftest import TINY
+
+from transpl import TransPL, jobs
+from transpl.datasets import make_shifted
+
+pytest.importorskip("fcntl", reason="the browser is driven over pipes, which need a POSIX system")
+
+from headless_browser import browser, find_browser
+from made_up_explanation import made_up
+from made_up_results import saved, shift, summary
+
+from transpl.report.adaptation.page import render
+
+BROWSER = find_browser()
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium found: install one, or name it in the environment variable TRANSPL_BROWSER"
+)
+DATA = make_shifted(n_train=30, n_test=24, length=32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("report")
+    jobs.run(jobs.from_dataset(DATA, 0, 1), TransPL(**{**TINY, "max_epochs": 2}), out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with browser(str(BROWSER), tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def tab(chromium, folder):
+    """The report, opened once; every test leaves it usable for the next."""
+    chromium.open(folder / "report.html")
+    return chromium
+
+
+@pytest.fixture(scope="module")
+def explanation(folder):
+    return TransPL.load(folder / "model").explain(DATA.domain(1).X_test, channel_names=DATA.channel_names)
+
+
+def text(tab, selector):
+    return tab.value(f"document.querySelector({selector!r}).innerText").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def click(tab, identity):
+    tab.value(f"document.getElementById({identity!r}).click()")
+
+
+def choose(tab, identity, value):
+    tab.value(
+        f"(() => {{ const field = document.getElementById({identity!r}); field.value = {json.dumps(str(value))};"
+        "field.dispatchEvent(new Event('input', { bubbles: true })); })()"
+    )
+
+
+def wait_until(tab, condition):
+    """Let frames pass until something is drawn."""
+    tab.value(
+        f"new Promise((done) => {{ const look = () => ({condition}) ? done() : requestAnimationFrame(look); look(); }})"
+    )
+
+
+def shown_window(tab):
+    return int(re.match(r"Window (\d+):", text(tab, "#window-title"))[1])
+
+
+def drawn(identity):
+    return f"document.querySelector('#{identity} .main-svg') !== null"
+
+
+def test_it_opens_without_errors_and_asks_nobody(tab, folder):
+    wait_until(tab, drawn("matrix-source"))
+    assert tab.problems == []
+    assert [url for url in tab.requests if not url.startswith("data:")] == [(folder / "report.html").as_uri()]
+
+
+def test_numbers_of_every_window_are_those_of_explain(tab, explanation):
+    """What is on the screen, read from there."""
+    for position in (0, 7, 23):
+        choose(tab, "window-number", position)
+        assert shown_window(tab) == position
+        assert text(tab, "#window-sentence") == f"The vote says {explanation.sentence(position)}"
+        tab.value("document.getElementById('numbers').open = true")
+        rows = tab.value(
+            "[...document.querySelectorAll('#numbers tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))"
+        )
+        found = np.array([[float(cell.split()[0]) for cell in row[2:]] for row in rows]) / 100
+        np.testing.assert_allclose(found[:-1], explanation.votes[position], atol=2e-6)
+        np.testing.assert_allclose(found[-1], explanation.probabilities[position], atol=2e-6)
+        parts = tab.value(
+            "[...document.querySelectorAll('#window-votes tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))"
+        )
+        contributions = explanation.contributions(position)
+        by_name = dict(zip(explanation.channel_names, contributions.channels, strict=True))
+        for name, _, points in parts:
+            assert float(points.split()[0].replace("\N{MINUS SIGN}", "-")) == pytest.approx(
+                100 * by_name[name], abs=0.006
+            )
+        answers = tab.value(
+            "[...document.querySelectorAll('#window-classes tbody tr')].map((r) => r.cells[2].innerText)"
+        )
+        assert [float(cell.split()[0]) for cell in answers] == pytest.approx(
+            100 * explanation.answers[position], abs=0.051
+        )
+
+
+def test_data_in_the_page_are_those_of_explain(tab, explanation):
+    """What the numbers on the screen are made of, of all windows."""
+    data = tab.value("page.dataOf('explorer-data')")
+    assert [window["row"] for window in data["windows"]] == list(range(24))
+    np.testing.assert_allclose([w["vote"] for w in data["windows"]], explanation.probabilities, atol=1e-6)
+    np.testing.assert_allclose([w["says"] for w in data["windows"]], explanation.posteriors, atol=1e-6)
+    np.testing.assert_array_equal([w["codes"] for w in data["windows"]], explanation.codes)
+    signal = tab.value(
+        "signals.reader(page.dataOf('explorer-data').signals, page.dataOf('explorer-data').channels.length)(5, 1)"
+    )
+    X = DATA.domain(1).X_test
+    np.testing.assert_allclose(signal, X[5, 1], atol=np.ptp(X[:, 1]) / 65534)
+
+
+def test_buttons_and_arrow_keys_go_on_and_back(tab, explanation):
+    order = np.argsort(explanation.answers.max(axis=1).round(6), kind="stable").tolist()
+    choose(tab, "window-order", "doubt")
+    assert shown_window(tab) == order[0]
+    assert tab.value("document.getElementById('previous').disabled")
+    click(tab, "next")
+    assert shown_window(tab) == order[1]
+    tab.value("document.getElementById('next').focus()")
+    tab.press("ArrowRight")
+    assert shown_window(tab) == order[2]
+    tab.press("ArrowLeft")
+    tab.press("ArrowLeft")
+    tab.press("ArrowLeft")
+    assert shown_window(tab) == order[0]
+    assert text(tab, "#window-status").startswith(f"Window {order[0]}, 1 of 24, least sure first.")
+
+
+def test_a_field_keeps_its_arrow_keys(tab):
+    before = shown_window(tab)
+    tab.value("document.getElementById('window-number').focus()")
+    tab.press("ArrowRight")
+    assert shown_window(tab) == before
+
+
+def test_a_link_opens_its_window(tab):
+    first = tab.value("document.querySelector('.doubtful a').hash")
+    click(tab, "next")
+    tab.value("document.querySelector('.doubtful a').click()")
+    assert first == f"#window-{shown_window(tab)}"
+    assert tab.value("document.activeElement.id") == "window-panel"
+    assert tab.value("Math.abs(document.getElementById('explorer').getBoundingClientRect().top) < 50")
+
+
+def test_a_number_that_is_not_there_is_said_so(tab):
+    before = shown_window(tab)
+    choose(tab, "window-number", 999)
+    assert "Window 999 is not among the 24" in text(tab, "#window-status")
+    assert shown_window(tab) == before
+
+
+def test_another_channel_has_other_matrices(tab):
+    tab.value("document.getElementById('shift-channel').scrollIntoView()")
+    wait_until(tab, drawn("matrix-difference"))
+    for channel in (1, 0):
+        choose(tab, "shift-channel", channel)
+        assert text(tab, "#matrix-words").startswith(f"{DATA.channel_names[channel]}: ")
+        z = tab.value("document.getElementById('matrix-difference').data[0].z")
+        data = tab.value("page.dataOf('shift-data')")
+        source, target = (np.array(data[side][channel], dtype=float) for side in ("source", "target"))
+        rows = [counts / np.maximum(counts.sum(axis=1, keepdims=True), 1) for counts in (source, target)]
+        np.testing.assert_allclose(z, rows[1] - rows[0], atol=1e-12)
+        assert tab.value(
+            "[...document.querySelectorAll('#moved tbody')].filter((b) => !b.hidden).map((b) => b.dataset.channel)"
+        ) == [str(channel)]
+
+
+def test_tab_reaches_every_control_and_leaves_again(tab):
+    tab.value("document.querySelector('.doubtful a').focus()")
+    seen = []
+    for _ in range(25):
+        tab.press("Tab")
+        seen.append(tab.value("document.activeElement.id || document.activeElement.tagName"))
+    controls = ["shift-channel", "next", "window-list", "window-order", "window-number"]
+    assert [name for name in dict.fromkeys(seen) if name in controls] == controls
+    assert "SUMMARY" in seen[seen.index("window-number") :]
+
+
+def test_charts_follow_the_readers_colours(tab):
+    tab.value("document.getElementById('confidence').scrollIntoView()")
+    wait_until(tab, drawn("confidence"))
+    colour = "document.getElementById('confidence').layout.font.color"
+    light = tab.value(colour)
+    tab.prefer("dark")
+    wait_until(tab, f"{colour} !== {light!r}")
+    assert tab.value(colour) == tab.value("page.colours().ink")
+    tab.prefer("light")
+    wait_until(tab, f"{colour} === {light!r}")
+
+
+def test_a_phone_need_not_scroll_sideways(tab):
+    tab.resize(390, 800)
+    wait_until(tab, "window.innerWidth === 390")
+    tab.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert tab.value("document.documentElement.scrollWidth") <= 390
+    tab.resize(1280, 900)
+
+
+def test_nothing_of_all_this_made_trouble(tab):
+    assert tab.problems == []
+
+
+def test_many_channels_unequal_lengths_and_hostile_names_make_no_trouble(chromium, tmp_path):
+    hostile = '</script><img src=x onerror="alert(1)">&amp;'
+    names = tuple(f"{hostile}{d}" for d in range(14))
+    explanation = made_up(
+        windows=np.arange(12),
+        weights=np.linspace(0.1, 0.9, 14),
+        ragged=True,
+        absent=1,
+        channel_names=names,
+        classes=np.array(["sit", "stand", hostile]),
+        nearest=None,
+    )
+    explanation.signals[3, :, 20:] = np.nan
+    shares = dict.fromkeys(["sit", "stand", hostile], 1 / 3)
+    about = summary(
+        classes=list(shares),
+        channels=[{"name": name, "distance": 0.1, "weight": 0.5} for name in names],
+        source={"name": hostile, "windows": 1, "class_shares": shares},
+        test={"windows": 1, "class_shares": shares, "true_class_shares": None},
+    )
+    page = tmp_path / "hostile.html"
+    page.write_text(render(saved(explanation, None, summary=about, shift=shift(names, np.array(list(shares))))))
+    chromium.open(page, width=390, height=800, fragment="#window-3")
+    assert shown_window(chromium) == 3
+    pictures = "document.querySelectorAll('.signal').length"
+    assert chromium.value(pictures) == 12
+    click(chromium, "all-signals")
+    assert chromium.value(pictures) == 14
+    assert chromium.value("document.getElementById('all-signals').hidden")
+    assert text(chromium, ".signal figcaption").startswith(f"{hostile}0, from")
+    choose(chromium, "window-order", "odds")
+    assert chromium.value("document.querySelectorAll('img').length") == 0
+    assert chromium.value("document.documentElement.scrollWidth") <= 390
+    assert chromium.problems == []
