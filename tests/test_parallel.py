@@ -262,7 +262,19 @@ def start_script(folder, backend, consumer=0):
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths, "HOME": str(folder)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, str(script)], text=True, env=environment, start_new_session=True, **pipes)
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        text=True,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=_listen_to_ctrl_c,
+        **pipes,
+    )
+
+
+def _listen_to_ctrl_c():
+    """Whoever started us in the background may have told us to ignore it, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until_ready(process):
