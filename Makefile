@@ -31,10 +31,10 @@ check: $(READY)  ## Lint, types, rooms.
 	$(BIN)/lint-imports
 
 test: check  ## All checks and the fast tests, with coverage.
-	$(BIN)/python -m pytest --cov --cov-report=term --durations=25
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --durations=15
 
 test-all: check  ## Also the tests that take minutes.
-	$(BIN)/python -m pytest -m '' --cov --cov-report=term
+	$(BIN)/python -m pytest -m "" -n 2 --dist worksteal --cov --cov-report=term --durations=15
 
 format: $(READY)  ## Format the code.
 	$(BIN)/ruff format .
