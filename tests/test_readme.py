@@ -59,16 +59,23 @@ def test_links_of_the_readme_lead_somewhere():
         assert (ROOT / link).exists(), link
 
 
-def test_tables_of_the_readme_are_those_of_the_guide():
+def test_figures_of_the_readme_are_those_of_the_guide():
     guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    means = [re.findall(r"\d+\.\d", line) for line in guide.splitlines() if line.startswith("| mean |")]
-    ucihar, watch = means
-    rows = [
-        re.findall(r"(\d+\.\d) %", line)
+    rows = {
+        pair: re.findall(r"\d+\.\d", line)
+        for line in guide.splitlines()
+        for pair in re.findall(r"^\| (\d+ → \d+) \|", line)
+    }
+    ours = {
+        pair: re.findall(r"\d+\.\d", line)
         for line in README.splitlines()
-        if line.startswith(("| smartwatch", "| UCIHAR"))
-    ]
-    assert rows == [[watch[0], watch[2], watch[3]], [ucihar[0], ucihar[2], ucihar[3]]]
+        for pair in re.findall(r"^\| user (\d+ → \d+) \|", line)
+    }
+    assert len(ours) == 2
+    assert ours == rows
+    (all_pairs,) = (line for line in README.splitlines() if line.startswith("| all ten pairs"))
+    for figure in re.findall(r"\d+\.\d", all_pairs):
+        assert figure in guide
 
 
 def test_readme_names_the_python_that_the_package_needs():
