@@ -45,7 +45,7 @@ _AFTER_INTERRUPTION = (
     "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
     "other commands start again."
 )
-_DEMO_WATCH_PAIR = (3, 9)  # docs/guide.md says how it compares with the others
+_DEMO_WATCH_PAIR = (3, 9)
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
