@@ -45,8 +45,10 @@ def chance_band(
     and takes into account that they move together.
 
     new, reference : codes (windows, channels, N); cost : (n, n), see `transport_cost`
-    block : so many consecutive windows change places together. With 1 every window does so on its own; where
-        neighbours overlap or activities last, that makes the band too narrow
+    block : so many consecutive windows change places together
+
+    With a block of 1 every window does so on its own; where neighbours overlap or activities last, that makes the band
+    too narrow.
     """
     # Why not a bootstrap of the reference alone: two samples of the same windows share their rare transitions, where
     # new windows bring others. On real codes that band is left far too often (docs/design.md has the figures).

@@ -24,11 +24,12 @@ class Drift:
 
     channel_distances : (channels,) of the paper, which decide how far a channel is trusted; not judged here
     distances : (channels,) `movements` of the codes, 0 is none
-    usual, upper : (channels,) what chance shows on average, and at most: if new windows are like those of the
-        reference, all channels stay below `upper` in a share `level` of the cases
+    usual, upper : (channels,) what chance shows on average, and at most
     windows, reference_windows : how many were compared
     compared_with : "source" or "reference"
     shuffles, block : how the band was found, see `chance_band`
+
+    If new windows are like those of the reference, all channels stay below `upper` in a share `level` of the cases.
     """
 
     channel_names: tuple[str, ...]
