@@ -241,9 +241,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
         mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
-        few_labels : labels that a person gave to some of the target windows, {row: label} or one per window with None,
-            NaN or "" where unknown. They take the place of pseudo-labels, and their transitions are counted in
+        few_labels : labels that a person gave to some target windows, {row: label} or one per window, None for no label
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
+
+        A given label takes the place of the pseudo-label, and its window's transitions are counted in. Unknown ones may
+        also be NaN or "".
         """
         method = self.fitted_method()
         windows = self._seen_windows(X_target, "X_target")
