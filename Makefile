@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DOCS := $(VENV)/.ready-docs
+# Two processes, one thread each: with more, they wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --durations=15
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all check format bench docs clean
@@ -31,10 +33,10 @@ check: $(READY)  ## Lint, types, rooms.
 	$(BIN)/lint-imports
 
 test: check  ## All checks and the fast tests, with coverage.
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --durations=15
+	$(PYTEST)
 
 test-all: check  ## Also the tests that take minutes.
-	$(BIN)/python -m pytest -m "" -n 2 --dist worksteal --cov --cov-report=term --durations=15
+	$(PYTEST) -m ""
 
 format: $(READY)  ## Format the code.
 	$(BIN)/ruff format .
