@@ -1,0 +1,52 @@
+"""The settings of TransPL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transpl.errors import one_of, positive, share
+from transpl.markov.posterior import CONFIDENCE, LENGTHS
+from transpl.methods.settings import AdaptSettings
+from transpl.training.adaptation import STOPPING, AdaptationSettings
+
+
+@dataclass(frozen=True)
+class TransPLSettings(AdaptSettings):
+    """Everything that decides the numbers; the paper's values for UCIHAR by default.
+
+    sigma : bandwidth of the channel weight exp(-distance^2 / sigma^2)
+    prior_temperature : divides the log prior; larger trusts a given prior less
+    channel_alignment : weigh channels by their shift; False lets all count alike
+    smoothing : of transitions never seen, "floor" (the authors' code) or "additive" (the paper's print)
+    epsilon : what such a transition counts; None is 1e-4 for "floor" and 1e-6 for "additive"
+    length : log likelihoods are divided by the number of "transitions" (authors' code) or "codes" (print)
+    confidence : "max" probability (print) or "kl" from uniform (authors' code)
+    top_ratio : the share of a batch's target rows, the most confident, that is learnt from
+    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
+    """
+
+    sigma: float = 0.2
+    prior_temperature: float = 1.0
+    channel_alignment: bool = True
+    smoothing: str = "floor"
+    epsilon: float | None = None
+    length: str = "transitions"
+    confidence: str = "max"
+    top_ratio: float = 0.5
+    adapt_stopping: str = "source"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("smoothing", self.smoothing, ("floor", "additive"))
+        one_of("length", self.length, LENGTHS)
+        one_of("confidence", self.confidence, CONFIDENCE)
+        one_of("adapt_stopping", self.adapt_stopping, STOPPING)
+        one_of("channel_alignment", self.channel_alignment, (True, False))
+        for name in ("sigma", "prior_temperature"):
+            positive(name, getattr(self, name))
+        if self.epsilon is not None:
+            share("epsilon", self.epsilon)
+        self.adaptation()
+
+    def adaptation(self) -> AdaptationSettings:
+        return AdaptationSettings(self.top_ratio, self.adapt_stopping)
