@@ -25,7 +25,7 @@ from transpl.errors import unreadable
 from transpl.explanation import SourceCodes
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
-from transpl.methods.transpl import TransPLState
+from transpl.methods.transpl_state import TransPLState
 from transpl.network import CodebookUsage, Network, NetworkSettings
 
 FORMAT = "transpl-model"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.transpl_settings import TransPLSettings
+from transpl.methods.transpl_state import TransPLState
 from transpl.network import CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
     class_probabilities,
@@ -37,42 +38,6 @@ MODES = ("finetune", "markov")
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
 
 Codes = NDArray[np.integer]  # (n, D, N)
-
-
-@dataclass
-class TransPLState:
-    """What has been learnt. Counts belong to the codes of `source_network`, which adaptation leaves alone."""
-
-    source_network: Network
-    class_counts: markov.TransitionCounts  # (K, D, n_c, n_c)
-    codebook_usage: dict[str, CodebookUsage]
-    source_codes: SourceCodes | None = None  # to find the nearest source windows; not in models of old
-    target_counts: markov.TransitionCounts | None = None  # (D, n_c, n_c)
-    target_shares: NDArray[np.float64] | None = (
-        None  # (K,), mean of the vote's probabilities, if the target was labelled
-    )
-    labelled_counts: markov.TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
-    prior: NDArray[np.float64] | None = None  # (K,)
-    adapted_network: Network | None = None
-    mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
-    history: dict[str, History] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def voting_counts(self) -> markov.TransitionCounts:
-        """Counts by class that labels are made of: the source's, and those of labelled target windows."""
-        return self.class_counts if self.labelled_counts is None else self.class_counts + self.labelled_counts
-
-    def unadapted(self) -> TransPLState:
-        """The source model alone, as it was before any adaptation."""
-        return TransPLState(
-            self.source_network,
-            self.class_counts,
-            self.codebook_usage,
-            self.source_codes,
-            history={"source": self.history["source"]},
-            seconds={name: self.seconds[name] for name in ("source", "count_source")},
-        )
 
 
 @register(
