@@ -24,6 +24,7 @@ from transpl.cli_options import (
     Threads,
     TimeColumn,
     Window,
+    model_and_reader,
     open_model,
     read_and_say,
 )
@@ -198,9 +199,8 @@ def predict(
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl.results import predictions_table, where, write_table
 
-    fitted, reading = open_model(model, threads, device)
-    reading |= _reading(time_col, group_col, channels, window, step)
-    recordings = read_and_say(input, domain=domain, domain_col=domain_col, **reading)
+    fitted, read = model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
+    recordings = read(input, domain=domain, domain_col=domain_col)
     table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)

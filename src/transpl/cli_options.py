@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,3 +55,18 @@ def read_and_say(path: Path, **reading: Any) -> Recordings:
     recordings = read_recordings(path, **reading)
     say(recordings.description)
     return recordings
+
+
+def model_and_reader(
+    folder: Path,
+    threads: int | None,
+    device: str,
+    time_col: str | None,
+    group_col: str | None,
+    channels: str | None,
+    window: int | None,
+    step: int | None,
+) -> tuple[TransPL, Callable[..., Recordings]]:
+    """A fitted model that runs here, and `read_and_say` that reads as its recordings were, but for what is given."""
+    fitted, reading = open_model(folder, threads, device)
+    return fitted, partial(read_and_say, **reading | reading_of(time_col, group_col, channels, window, step))
