@@ -11,14 +11,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl.drift import Drift
-from transpl.errors import unreadable, whole_number, wrong
+from transpl.errors import unreadable, wrong
 from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
-from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.methods.explaining import drift, explain, shift_report
 from transpl.network import CodebookUsage
@@ -31,13 +30,13 @@ from transpl.sources import (
     hold_out,
     is_table,
     plain,
+    prior_shares,
     say_what_is_dropped,
+    seed_of,
     target_rows,
 )
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows, name_channels
-
-_LARGEST_SEED = 2**32 - 1  # numpy's limit
 
 
 class TransPL(ClassifierMixin, BaseEstimator):
@@ -201,7 +200,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_val, y_val : source rows that decide when to stop; without them a stratified 30 % of the source is held out
         sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
         """
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         settings, execution = self._settings(seed), self._execution()
         windows = self._windows(X, "X", min_length=2 * self.patch_length)
         is_target = target_rows(sample_domain, len(windows))
@@ -393,16 +392,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     def class_shares(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
         """Label proportions in the order of `classes_`, (K,), as `adapt` takes them."""
-        if prior is None:
-            return None
-        if not isinstance(prior, dict):
-            return check_prior(prior, len(self.classes_))
-        unknown = [label for label in prior if label not in self.classes_]
-        if unknown:
-            raise wrong(
-                "prior", expected=f"labels among {self.classes_.tolist()}", got=unknown, advice="Check spelling."
-            )
-        return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
+        return prior_shares(prior, self.classes_)
 
     @property
     def codebook_(self) -> NDArray[np.float64]:
@@ -459,14 +449,6 @@ class TransPL(ClassifierMixin, BaseEstimator):
     def _execution(self) -> Execution:
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
         return Execution(self.device, self.devices, self.n_threads, folder, self.verbose)
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
-            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        whole_number("random_state", self.random_state, least=0)
-        if self.random_state > _LARGEST_SEED:
-            raise wrong("random_state", expected=f"at most {_LARGEST_SEED}", got=self.random_state, advice="Lower it.")
-        return int(self.random_state)
 
     def _windows(self, X: Any, name: str, **demands: Any) -> Windows:
         if X is None:
