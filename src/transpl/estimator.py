@@ -15,11 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl.drift import Drift
-from transpl.errors import unreadable, wrong
+from transpl.errors import one_of, unreadable, wrong
 from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.methods.explaining import drift, explain, shift_report
+from transpl.methods.transpl_settings import MODE_OF, VARIANTS
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
@@ -74,7 +75,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         weigh channels by their shift; False lets all count alike
     smoothing, epsilon
         what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
-        code) or "additive" (`epsilon` = 1e-6, the paper's print)
+        code), "additive" (`epsilon` = 1e-6, the paper's print) or "pseudocount" (`epsilon` = 0.1);
+        None is the variant's
     length
         the log likelihood is divided by the number of "transitions" (authors' code) or "codes" (print)
     confidence
@@ -91,6 +93,20 @@ class TransPL(ClassifierMixin, BaseEstimator):
     adapt_stopping
         adaptation is validated on held-out "source" rows (the paper), or also on trusted pseudo-"labels": it then goes
         on while the network still learns them
+    variant
+        "paper", or "plus": what was found to be better; it sets those of the following options that are None
+    vote
+        channels are joined by the "mean" of their posteriors (paper) or by the "product" of their likelihoods (plus)
+    calibrate
+        set how sharp likelihoods and classifier are on held-out source windows (plus)
+    classifier_evidence
+        the source network's own class probabilities join the vote (plus)
+    refine_rounds
+        how often the target's windows, as labelled so far, are counted to their classes before the next vote
+        (0 in the paper, 10 in plus, fewer if nothing changes any more)
+    learning
+        fine-tuning learns the most confident "labels" (paper), or the "vote" (plus): its probabilities for all target
+        windows, `distil_epochs` long with a learning rate that falls to 0, codes left alone
     devices
         train data-parallel on so many devices
     n_threads
@@ -136,7 +152,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         channel_alignment: bool = True,
-        smoothing: str = "floor",
+        smoothing: str | None = None,
         epsilon: float | None = None,
         length: str = "transitions",
         confidence: str = "max",
@@ -152,6 +168,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
         adapt_patience: int = 5,
         adapt_stopping: str = "source",
         warmup_steps: int = 50,
+        variant: str = "paper",
+        vote: str | None = None,
+        calibrate: bool | None = None,
+        classifier_evidence: bool | None = None,
+        refine_rounds: int | None = None,
+        learning: str | None = None,
+        distil_epochs: int = 30,
         devices: int = 1,
         n_threads: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -187,6 +210,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.adapt_patience = adapt_patience
         self.adapt_stopping = adapt_stopping
         self.warmup_steps = warmup_steps
+        self.variant = variant
+        self.vote = vote
+        self.calibrate = calibrate
+        self.classifier_evidence = classifier_evidence
+        self.refine_rounds = refine_rounds
+        self.learning = learning
+        self.distil_epochs = distil_epochs
         self.devices = devices
         self.n_threads = n_threads
         self.checkpoint_dir = checkpoint_dir
@@ -220,7 +250,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         method.fit_source(source, validation)
         method.number_source_rows(rows)
         if is_target.any():
-            method.adapt(windows[is_target])
+            method.adapt(windows[is_target], mode=self.own_mode)
         # Only a finished fit takes the place of the last one.
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
@@ -230,7 +260,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self,
         X_target: Any,
         prior: ArrayLike | dict[Any, float] | None = None,
-        mode: str = "finetune",
+        mode: str | None = None,
         *,
         few_labels: ArrayLike | dict[int, Any] | None = None,
         X_source: Any = None,
@@ -239,7 +269,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Adapt to unlabelled target windows, from the source model again at every call.
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
-        mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
+        mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier.
+            By default the variant's: "finetune" for "paper", "markov" for "plus"
         few_labels : labels that a person gave to some target windows, {row: label} or one per window, None for no label
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
 
@@ -252,7 +283,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
         known = few_label_indices(few_labels, len(windows), self.classes_)
-        method.adapt(windows, self.class_shares(prior), mode, known)
+        method.adapt(windows, self.class_shares(prior), self.own_mode if mode is None else mode, known)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
@@ -369,6 +400,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
         model.method_.state = state
         return model
 
+    @property
+    def own_mode(self) -> str:
+        """How `adapt` adapts unless told otherwise."""
+        one_of("variant", self.variant, tuple(VARIANTS))
+        return MODE_OF[self.variant]
+
     def fitted_method(self) -> TransPLMethod:
         """The fitted method, under the parameters as they are now."""
         check_is_fitted(self, "method_")
@@ -443,8 +480,10 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return tags
 
     def _settings(self, seed: int) -> TransPLSettings:
+        one_of("variant", self.variant, tuple(VARIANTS))
         params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
-        return TransPLSettings(**{**params, "random_state": seed})
+        given = {name: value for name, value in params.items() if value is not None}
+        return TransPLSettings(**{**VARIANTS[self.variant], **given, "random_state": seed})
 
     def _execution(self) -> Execution:
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from safetensors.torch import save as serialize
@@ -26,6 +27,7 @@ from transpl.explanation import SourceCodes
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
 from transpl.methods.transpl_state import TransPLState
+from transpl.methods.vote import HeldOut
 from transpl.network import CodebookUsage, Network, NetworkSettings
 
 FORMAT = "transpl-model"
@@ -88,6 +90,10 @@ def _tensors(state: TransPLState) -> dict[str, Tensor]:
         tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
     if state.labelled_counts is not None:
         tensors["counts.labelled"] = torch.from_numpy(state.labelled_counts.counts)
+    if state.refined_counts is not None:
+        tensors["counts.refined"] = torch.from_numpy(state.refined_counts.counts)
+    if state.held_out is not None:
+        tensors |= {f"held_out.{name}": torch.from_numpy(array) for name, array in state.held_out._asdict().items()}
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -99,10 +105,17 @@ def _remembered(state: TransPLState) -> dict[str, Tensor]:
 
 
 def _source_codes(tensors: dict[str, Tensor]) -> SourceCodes | None:
-    known = {
-        name.removeprefix("remembered."): t.numpy() for name, t in tensors.items() if name.startswith("remembered.")
-    }
+    known = _arrays(tensors, "remembered.")
     return SourceCodes(**known) if known else None
+
+
+def _held_out(tensors: dict[str, Tensor]) -> HeldOut | None:
+    known = _arrays(tensors, "held_out.")
+    return HeldOut(**known) if known else None
+
+
+def _arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): t.numpy() for name, t in tensors.items() if name.startswith(prefix)}
 
 
 def _write_weights(home: Path, tensors: dict[str, Tensor]) -> tuple[str, str]:
@@ -143,8 +156,10 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
             book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
         },
         source_codes=_source_codes(tensors),
+        held_out=_held_out(tensors),
         target_counts=_counts(tensors, "counts.target"),
         labelled_counts=_counts(tensors, "counts.labelled"),
+        refined_counts=_counts(tensors, "counts.refined"),
         target_shares=None if shares is None else np.array(shares, np.float64),
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
         adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,

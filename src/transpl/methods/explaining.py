@@ -15,7 +15,8 @@ from transpl.explanation import Explanation, ShiftReport
 from transpl.explanation.nearest import nearest_windows
 from transpl.markov.evidence import class_log_probabilities, mean_over_transitions
 from transpl.markov.posterior import check_prior, voting_weights, weighted_vote
-from transpl.methods.transpl import Codes, TransPLMethod
+from transpl.methods.transpl import TransPLMethod
+from transpl.methods.vote import Codes
 from transpl.windows import Windows
 
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of
 from transpl.explanation import SourceCodes
+from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.pseudo_labelling import as_tensors
+from transpl.methods.refinement import weighed_against_source
 from transpl.methods.registry import register
-from transpl.methods.transpl_settings import TransPLSettings
+from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
+from transpl.methods.vote import Coded, Codes, HeldOut, Vote, calibrated
 from transpl.network import CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
     class_probabilities,
     coarse_codes,
+    codes_and_classes,
     decoded_codes,
     features,
     fine_codes,
@@ -30,14 +36,15 @@ from transpl.network.inference import (
 )
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import CERTAIN
+from transpl.training.distillation import distil_network
 from transpl.training.loop import History
-from transpl.training.rows import window_rows
+from transpl.training.rows import Rows, window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
 
-Codes = NDArray[np.integer]  # (n, D, N)
+Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
 
 
 @register(
@@ -52,6 +59,7 @@ class TransPLMethod(Method):
     Settings = TransPLSettings
     settings: TransPLSettings
     prior = "optional"
+    default_mode: ClassVar[str] = MODE_OF["paper"]
 
     def __init__(self, settings: TransPLSettings | None = None, execution: Execution | None = None) -> None:
         super().__init__(settings, execution)
@@ -76,9 +84,10 @@ class TransPLMethod(Method):
         with self.on_device(network):
             coarse = coarse_codes(network, source.windows)
             usage = _usage(network, source.windows, coarse)
+            held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)
-        self.state = TransPLState(network, counts, usage, known, history={"source": model.history})
+        self.state = TransPLState(network, counts, usage, known, held_out, history={"source": model.history})
         self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
         self.remember_source(source, model.validation)
 
@@ -109,13 +118,15 @@ class TransPLMethod(Method):
         self,
         target: Windows,
         prior: NDArray[np.float64] | None = None,
-        mode: str = "finetune",
+        mode: str | None = None,
         few_labels: NDArray[np.int64] | None = None,
     ) -> None:
         """Count the target's transitions and, in mode "finetune", label it and train on the labels.
 
+        mode : "finetune" or "markov"; None is the method's own
         few_labels : (n,) class indices of the target windows that a person labelled, -1 for the others
         """
+        mode = self.default_mode if mode is None else mode
         one_of("mode", mode, MODES)
         state = self.state
         if self._source is not None:
@@ -123,24 +134,25 @@ class TransPLMethod(Method):
         if mode == "finetune":
             self.source_rows()
         start = time.perf_counter()
-        codes = self.codes(target) if mode == "finetune" else None
+        coded = self.coded(target) if mode == "finetune" or self.settings.refine_rounds else None
         next_state = replace(
             state.unadapted(),
-            target_counts=self.count(target) if codes is None else self.count_codes(codes),
-            labelled_counts=self._labelled_counts(target, codes, few_labels),
+            target_counts=self.count(target) if coded is None else self.count_codes(coded.codes),
+            labelled_counts=self._labelled_counts(target, coded, few_labels),
             prior=self.checked_prior(prior),
             mode="markov",
         )
-        labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
-        if labels is not None and few_labels is not None:
-            labels = obeying(labels, few_labels)
+        labels = None
+        if coded is not None:
+            next_state = self.refined(next_state, lambda: _chunks(coded), few_labels)
+            labels = obeying(self._label(_chunks(coded), len(coded.codes), next_state), few_labels)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
+        if labels is not None and mode == "finetune":
             self._finetune(target, labels, next_state, few_labels)
-            self.label_record = {"initial": labels}
         # Only a finished adaptation takes the place of the last one.
-        self.state = next_state
+        self.state, self.label_record = next_state, {} if labels is None else {"initial": labels}
 
     def add_target(self, target: Windows) -> None:
         """Add the target's transitions to the counts; no gradient step."""
@@ -156,8 +168,8 @@ class TransPLMethod(Method):
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
         if state.target_counts is not None:
             return self._label(self._encoded(target), len(target), state)
-        codes = self.codes(target)
-        return self._label(_code_chunks(codes), len(codes), replace(state, target_counts=self.count_codes(codes)))
+        coded = self.coded(target)
+        return self._label(_chunks(coded), len(coded.codes), self.at_home(state, coded))
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -170,9 +182,9 @@ class TransPLMethod(Method):
     def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
-        codes = self.codes(target)
-        fresh = replace(self.state.unadapted(), target_counts=self.count_codes(codes), prior=self.checked_prior(prior))
-        return self._label(_code_chunks(codes), len(codes), fresh)
+        coded = self.coded(target)
+        fresh = self.at_home(replace(self.state.unadapted(), prior=self.checked_prior(prior)), coded)
+        return self._label(_chunks(coded), len(coded.codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
         """z of the network that answers (n, d); of the source's in mode "markov"."""
@@ -204,34 +216,61 @@ class TransPLMethod(Method):
         with self.on_device(network):
             return coarse_codes(network, windows)
 
+    def coded(self, windows: Windows) -> Coded:
+        """What the vote needs of windows, by the source network."""
+        if not self.settings.classifier_evidence:
+            return Coded(self.codes(windows))
+        network = self.state.source_network
+        with self.on_device(network):
+            return Coded(*codes_and_classes(network, windows))
+
     def count(self, windows: Windows) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of windows: one pass of the encoder, one chunk in memory."""
         nothing = markov.TransitionCounts.empty(windows.n_channels, self.settings.n_coarse)
-        return sum((self.count_codes(codes) for _, codes in self._encoded(windows)), start=nothing)
+        return sum((self.count_codes(self.codes(part)) for _, part in windows.chunks(CHUNK)), start=nothing)
 
     def count_codes(self, codes: Codes) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of codes."""
         return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
 
-    def labeller(
-        self,
-        target_counts: markov.TransitionCounts,
-        prior: NDArray | None,
-        class_counts: markov.TransitionCounts | None = None,
-    ) -> Callable[[Codes], PseudoLabels]:
-        """Labels from codes, for a target of these counts and class proportions; channels are weighed only once.
+    def at_home(self, state: TransPLState, coded: Coded) -> TransPLState:
+        """The state in which these windows are themselves the target sample."""
+        there = replace(state, target_counts=self.count_codes(coded.codes))
+        return self.refined(there, lambda: _chunks(coded))
 
-        class_counts : by default the source's alone
+    def refined(
+        self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
+    ) -> TransPLState:
+        """The state after `refine_rounds`: label the target, count its windows to their classes, and again.
+
+        chunks : gives the target's windows, once for every round; few_labels : as in `adapt`
         """
-        settings, counts = self.settings, self.state.class_counts if class_counts is None else class_counts
-        weights = voting_weights(self.channel_weights(target_counts), target_counts.n_channels)
+        K, n_codes = self.n_classes, self.settings.n_coarse
+        for _ in range(self.settings.refine_rounds):
+            vote = self.vote(state)
+            found = markov.TransitionCounts.empty(state.class_counts.n_channels, n_codes, K)
+            for rows, coded in chunks():
+                known = None if few_labels is None else few_labels[rows]
+                labels = obeying(vote(coded), known).labels
+                found += markov.TransitionCounts.from_codes(coded.codes, n_codes, labels, K)
+            before, state = state, replace(state, refined_counts=weighed_against_source(found, state.class_counts))
+            if state.refined_counts == before.refined_counts:
+                break
+        return state
 
-        def label(codes: Codes) -> PseudoLabels:
-            likelihoods = markov.log_likelihoods(codes, counts, settings.smoothing, settings.epsilon, settings.length)
-            y = markov.label_probabilities(likelihoods, weights, prior, settings.prior_temperature)
-            return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
-
-        return label
+    def vote(self, state: TransPLState) -> Vote:
+        """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once."""
+        assert state.target_counts is not None
+        settings = self.settings
+        weights = voting_weights(self.channel_weights(state.target_counts), state.target_counts.n_channels)
+        source = class_log_probabilities(state.class_counts, settings.smoothing, settings.epsilon)
+        return Vote(
+            settings,
+            class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon),
+            weights / weights.sum(),
+            state.prior,
+            *calibrated(settings, source, state.held_out),
+        )
 
     @property
     def n_classes(self) -> int:
@@ -271,55 +310,66 @@ class TransPLMethod(Method):
             return np.ones(len(distances))
         return markov.channel_weights(distances, self.settings.sigma)
 
-    def _encoded(self, windows: Windows) -> Iterator[tuple[slice, Codes]]:
-        """Codes of one chunk of windows after the other, each with its rows."""
-        return ((rows, self.codes(part)) for rows, part in windows.chunks(CHUNK))
+    def _encoded(self, windows: Windows) -> Chunks:
+        """One chunk of windows after the other, each with its rows."""
+        return ((rows, self.coded(part)) for rows, part in windows.chunks(CHUNK))
 
-    def _label(self, chunks: Iterable[tuple[slice, Codes]], n: int, state: TransPLState) -> PseudoLabels:
-        """Labels of n windows from chunks of their codes; beside the result one chunk is in memory."""
-        assert state.target_counts is not None
-        label = self.labeller(state.target_counts, state.prior, state.voting_counts)
+    def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
+        """Labels of n windows; beside the result one chunk is in memory."""
+        vote = self.vote(state)
         whole = PseudoLabels(np.empty(n, np.int64), np.empty(n), np.empty((n, self.n_classes)))
-        for rows, codes in chunks:
-            for values, found in zip(whole, label(codes), strict=True):
+        for rows, coded in chunks:
+            for values, found in zip(whole, vote(coded), strict=True):
                 values[rows] = found
         return whole
 
     def _labelled_counts(
-        self, target: Windows, codes: Codes | None, few_labels: NDArray[np.int64] | None
+        self, target: Windows, coded: Coded | None, few_labels: NDArray[np.int64] | None
     ) -> markov.TransitionCounts | None:
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self.codes(target[rows]) if codes is None else codes[rows]
+        of_rows = self.codes(target[rows]) if coded is None else coded.codes[rows]
         return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None
     ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
-        settings, (source, validation) = self.settings, self.source_rows()
         start = time.perf_counter()
-        y, confidence = as_tensors(labels)
-        if few_labels is not None:
-            confidence[few_labels != UNKNOWN] = CERTAIN
-        rows = {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
-        state.adapted_network, state.history["adapt"] = adapt_network(
-            state.source_network,
-            source.rows(),
-            rows,
-            validation.rows(),
-            settings.adaptation(),
-            settings.adapt_loop(),
-            self.execution,
-            seed=settings.random_state,
-        )
+        source, validation = (rows.rows() for rows in self.source_rows())
+        if self.settings.learning == "vote":
+            rows = vote_rows(target, labels)
+            learnt = distil_network(state.source_network, source, rows, validation, **self._training())
+        else:
+            rows = label_rows(target, labels, few_labels)
+            trusted = self.settings.adaptation()
+            learnt = adapt_network(state.source_network, source, rows, validation, trusted, **self._training())
+        state.adapted_network, state.history["adapt"] = learnt
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start
 
+    def _training(self) -> dict[str, Any]:
+        settings = self.settings
+        return {"loop": settings.adapt_loop(), "execution": self.execution, "seed": settings.random_state}
 
-def _code_chunks(codes: Codes) -> Iterator[tuple[slice, Codes]]:
-    return ((slice(first, first + CHUNK), codes[first : first + CHUNK]) for first in range(0, len(codes), CHUNK))
+
+def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int64] | None) -> Rows:
+    """Rows x, y and confidence; what a person said is certain."""
+    y, confidence = as_tensors(labels)
+    if few_labels is not None:
+        confidence[few_labels != UNKNOWN] = CERTAIN
+    return {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
+
+
+def vote_rows(target: Windows, labels: PseudoLabels) -> Rows:
+    """Rows x and votes; what a person said has a vote of 1 already."""
+    return {**window_rows(target.in_memory()), "votes": torch.from_numpy(labels.probabilities).float()}
+
+
+def _chunks(coded: Coded) -> Chunks:
+    parts = (slice(first, first + CHUNK) for first in range(0, len(coded.codes), CHUNK))
+    return ((rows, coded.rows(rows)) for rows in parts)
 
 
 def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, CodebookUsage]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from transpl.explanation import SourceCodes
 from transpl.markov import TransitionCounts
+from transpl.methods.vote import HeldOut
 from transpl.network import CodebookUsage, Network
 from transpl.training.loop import History
 
@@ -21,10 +22,12 @@ class TransPLState:
     class_counts: TransitionCounts  # (K, D, n_c, n_c)
     codebook_usage: dict[str, CodebookUsage]
     source_codes: SourceCodes | None = None  # to find the nearest source windows; not in models of old
+    held_out: HeldOut | None = None  # to set sharpness; not in models of old
     target_counts: TransitionCounts | None = None  # (D, n_c, n_c)
     # (K,), mean of the vote's probabilities, if the target was labelled
     target_shares: NDArray[np.float64] | None = None
     labelled_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
+    refined_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows as the vote labelled them
     prior: NDArray[np.float64] | None = None  # (K,)
     adapted_network: Network | None = None
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
@@ -34,7 +37,8 @@ class TransPLState:
     @property
     def voting_counts(self) -> TransitionCounts:
         """Counts by class that labels are made of: the source's, and those of labelled target windows."""
-        return self.class_counts if self.labelled_counts is None else self.class_counts + self.labelled_counts
+        added = (counts for counts in (self.labelled_counts, self.refined_counts) if counts is not None)
+        return sum(added, start=self.class_counts)
 
     def unadapted(self) -> TransPLState:
         """The source model alone, as it was before any adaptation."""
@@ -43,6 +47,7 @@ class TransPLState:
             self.class_counts,
             self.codebook_usage,
             self.source_codes,
+            self.held_out,
             history={"source": self.history["source"]},
             seconds={name: self.seconds[name] for name in ("source", "count_source")},
         )
