@@ -105,8 +105,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         how often the target's windows, as labelled so far, are counted to their classes before the next vote
         (0 in the paper, 10 in plus, fewer if nothing changes any more)
     learning
-        fine-tuning learns the most confident "labels" (paper), or the "vote" (plus): its probabilities for all target
-        windows, `distil_epochs` long with a learning rate that falls to 0, codes left alone
+        fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
+        channel is which and learns the "vote" (plus): its probabilities for all target windows
     devices
         train data-parallel on so many devices
     n_threads
@@ -174,7 +174,6 @@ class TransPL(ClassifierMixin, BaseEstimator):
         classifier_evidence: bool | None = None,
         refine_rounds: int | None = None,
         learning: str | None = None,
-        distil_epochs: int = 30,
         devices: int = 1,
         n_threads: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -216,7 +215,6 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.classifier_evidence = classifier_evidence
         self.refine_rounds = refine_rounds
         self.learning = learning
-        self.distil_epochs = distil_epochs
         self.devices = devices
         self.n_threads = n_threads
         self.checkpoint_dir = checkpoint_dir

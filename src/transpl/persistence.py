@@ -28,7 +28,7 @@ from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import HeldOut
-from transpl.network import CodebookUsage, Network, NetworkSettings
+from transpl.network import ChannelHead, CodebookUsage, Network, NetworkSettings
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
@@ -84,7 +84,9 @@ def fingerprint(state: TransPLState) -> str:
 def _tensors(state: TransPLState) -> dict[str, Tensor]:
     tensors = {f"source.{name}": tensor for name, tensor in state.source_network.state_dict().items()}
     if state.adapted_network is not None:
-        tensors |= {f"adapted.{name}": tensor for name, tensor in state.adapted_network.state_dict().items()}
+        adapted = state.adapted_network
+        learnt = adapted.linear if isinstance(adapted, ChannelHead) else adapted  # the rest of it is the source's
+        tensors |= {f"adapted.{name}": tensor for name, tensor in learnt.state_dict().items()}
     tensors["counts.class"] = torch.from_numpy(state.class_counts.counts)
     if state.target_counts is not None:
         tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
@@ -147,10 +149,10 @@ def _read_card(path: Path) -> dict[str, Any]:
 
 
 def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
-    settings = NetworkSettings(**card["network"])
+    source = _network(NetworkSettings(**card["network"]), tensors, "source.")
     shares = card.get("target_shares")
     return TransPLState(
-        source_network=_network(settings, tensors, "source."),
+        source_network=source,
         class_counts=TransitionCounts(tensors["counts.class"].numpy()),
         codebook_usage={
             book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
@@ -162,11 +164,17 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
         refined_counts=_counts(tensors, "counts.refined"),
         target_shares=None if shares is None else np.array(shares, np.float64),
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
-        adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,
+        adapted_network=_adapted(source, tensors) if card["mode"] == "finetune" else None,
         mode=card["mode"],
         history=card["history"],
         seconds=card["seconds"],
     )
+
+
+def _adapted(source: Network, tensors: dict[str, Tensor]) -> Network | ChannelHead:
+    if "adapted.weight" in tensors:
+        return ChannelHead.of(source, tensors["adapted.weight"].numpy(), tensors["adapted.bias"].numpy())
+    return _network(source.settings, tensors, "adapted.")
 
 
 def _counts(tensors: dict[str, Tensor], name: str) -> TransitionCounts | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from transpl import markov
@@ -24,19 +23,20 @@ from transpl.methods.registry import register
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Coded, Codes, HeldOut, Vote, calibrated
-from transpl.network import CodebookUsage, Network, codebook_usage
+from transpl.network import ChannelHead, CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
+    channel_summaries,
     class_probabilities,
     coarse_codes,
     codes_and_classes,
     decoded_codes,
-    features,
     fine_codes,
+    in_batches,
     reconstruction_error,
 )
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import CERTAIN
-from transpl.training.distillation import distil_network
+from transpl.training.distillation import distil
 from transpl.training.loop import History
 from transpl.training.rows import Rows, window_rows
 from transpl.windows import Windows
@@ -190,7 +190,7 @@ class TransPLMethod(Method):
         """z of the network that answers (n, d); of the source's in mode "markov"."""
         network = self._answering_network
         with self.on_device(network):
-            return features(network, windows)
+            return in_batches(network, windows, network.features)
 
     def reconstruction_error(self, windows: Windows) -> float:
         """Mean of (X - D(q))^2 by the source network."""
@@ -199,7 +199,7 @@ class TransPLMethod(Method):
             return reconstruction_error(network, windows)
 
     @property
-    def _answering_network(self) -> Network:
+    def _answering_network(self) -> Network | ChannelHead:
         adapted = self.state.adapted_network
         return self.state.source_network if adapted is None else adapted
 
@@ -337,21 +337,35 @@ class TransPLMethod(Method):
     ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
         start = time.perf_counter()
-        source, validation = (rows.rows() for rows in self.source_rows())
         if self.settings.learning == "vote":
-            rows = vote_rows(target, labels)
-            learnt = distil_network(state.source_network, source, rows, validation, **self._training())
+            learnt: tuple[Network | ChannelHead, History] = self._learn_votes(target, labels, state.source_network)
         else:
-            rows = label_rows(target, labels, few_labels)
-            trusted = self.settings.adaptation()
-            learnt = adapt_network(state.source_network, source, rows, validation, trusted, **self._training())
+            learnt = self._learn_labels(label_rows(target, labels, few_labels), state.source_network)
         state.adapted_network, state.history["adapt"] = learnt
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start
 
-    def _training(self) -> dict[str, Any]:
-        settings = self.settings
-        return {"loop": settings.adapt_loop(), "execution": self.execution, "seed": settings.random_state}
+    def _learn_labels(self, target: Rows, network: Network) -> tuple[Network, History]:
+        """The paper's: source rows, and the most confident of the target's, train a copy of the whole network."""
+        settings, (source, validation) = self.settings, self.source_rows()
+        return adapt_network(
+            network,
+            source.rows(),
+            target,
+            validation.rows(),
+            settings.adaptation(),
+            settings.adapt_loop(),
+            self.execution,
+            seed=settings.random_state,
+        )
+
+    def _learn_votes(self, target: Windows, labels: PseudoLabels, network: Network) -> tuple[ChannelHead, History]:
+        """A new head learns the source's labels and all of the target's votes; the network stays."""
+        source, _ = self.source_rows()
+        with self.on_device(network):
+            here, there = (channel_summaries(network, windows) for windows in (source.windows, target))
+        head = distil(here.reshape(len(here), -1), source.y, there.reshape(len(there), -1), labels.probabilities)
+        return ChannelHead.of(network, head.W, head.b), [{"epoch": 0.0, "loss": head.loss}]
 
 
 def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int64] | None) -> Rows:
@@ -360,11 +374,6 @@ def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int
     if few_labels is not None:
         confidence[few_labels != UNKNOWN] = CERTAIN
     return {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
-
-
-def vote_rows(target: Windows, labels: PseudoLabels) -> Rows:
-    """Rows x and votes; what a person said has a vote of 1 already."""
-    return {**window_rows(target.in_memory()), "votes": torch.from_numpy(labels.probabilities).float()}
 
 
 def _chunks(coded: Coded) -> Chunks:

@@ -9,7 +9,6 @@ from transpl.errors import one_of, positive, share, whole_number
 from transpl.markov.joining import VOTES
 from transpl.markov.posterior import CONFIDENCE, LENGTHS
 from transpl.methods.settings import AdaptSettings
-from transpl.training import LoopSettings
 from transpl.training.adaptation import STOPPING, AdaptationSettings
 
 LEARNING = ("labels", "vote")
@@ -49,8 +48,8 @@ class TransPLSettings(AdaptSettings):
     calibrate : set how sharp likelihoods and classifier are on held-out source windows
     classifier_evidence : the source network's own class probabilities join the vote
     refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
-    learning : fine-tuning learns the most confident "labels" (the paper) or the "vote": its probabilities for all
-        windows, codes left alone, `distil_epochs` long with a learning rate that falls to 0
+    learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns
+        the "vote": its probabilities for all windows, see `ChannelHead`
     """
 
     sigma: float = 0.2
@@ -67,7 +66,6 @@ class TransPLSettings(AdaptSettings):
     classifier_evidence: bool = False
     refine_rounds: int = 0
     learning: str = "labels"
-    distil_epochs: int = 30
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,19 +78,11 @@ class TransPLSettings(AdaptSettings):
         for name in ("channel_alignment", "calibrate", "classifier_evidence"):
             one_of(name, getattr(self, name), (True, False))
         whole_number("refine_rounds", self.refine_rounds, least=0)
-        whole_number("distil_epochs", self.distil_epochs, least=1)
         for name in ("sigma", "prior_temperature"):
             positive(name, getattr(self, name))
         if self.epsilon is not None:
             _check_epsilon(self.smoothing, self.epsilon)
         self.adaptation()
-
-    def adapt_loop(self) -> LoopSettings:
-        """Of "labels" until validation sees no more gain; of the "vote" a training of fixed length."""
-        if self.learning == "labels":
-            return super().adapt_loop()
-        fixed = {"max_epochs": min(self.distil_epochs, self.max_epochs), "keep": "last", "schedule": "cosine"}
-        return self.loop(self.adapt_lr, self.adapt_patience, warmup_steps=self.warmup_steps, **fixed)
 
     def adaptation(self) -> AdaptationSettings:
         return AdaptationSettings(self.top_ratio, self.adapt_stopping)

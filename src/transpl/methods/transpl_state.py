@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transpl.explanation import SourceCodes
 from transpl.markov import TransitionCounts
 from transpl.methods.vote import HeldOut
-from transpl.network import CodebookUsage, Network
+from transpl.network import ChannelHead, CodebookUsage, Network
 from transpl.training.loop import History
 
 
@@ -29,7 +29,7 @@ class TransPLState:
     labelled_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
     refined_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows as the vote labelled them
     prior: NDArray[np.float64] | None = None  # (K,)
-    adapted_network: Network | None = None
+    adapted_network: Network | ChannelHead | None = None
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
     history: dict[str, History] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)

@@ -2,69 +2,63 @@
 
 from __future__ import annotations
 
-import copy
+from typing import NamedTuple
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
-from transpl.network import Network
-from transpl.training.adaptation import joined
-from transpl.training.devices import Execution
-from transpl.training.loop import History, LoopSettings, Objective, train
-from transpl.training.rows import Rows
-from transpl.training.source import freeze, ready, strip_prefix
+PENALTY = 0.05  # of |W|^2 / 2, with features of unit variance
+_MOST_STEPS = 500
 
 
-class DistillationObjective(Objective):
-    r"""L = - mean_S \sum_k [k = y] log p_k - mean_T \sum_k v_k log p_k.
+class Linear(NamedTuple):
+    """Weights of a linear classifier, and how well it learnt."""
 
-    S are the source rows of a batch, T its target rows, v their votes. Encoder and head are trained; the codes, which
-    the votes were made of, stay. Validation watches the cross entropy of source rows, for the record: it does not say
-    how well the target is learnt.
+    W: NDArray[np.float64]  # (K, d)
+    b: NDArray[np.float64]  # (K,)
+    loss: float
+
+
+def distil(
+    source: NDArray[np.float64],
+    y: NDArray[np.int64],
+    target: NDArray[np.float64],
+    votes: NDArray[np.float64],
+    penalty: float = PENALTY,
+) -> Linear:
+    r"""argmin_{W,b} - mean_S log p_y(z) - mean_T \sum_k v_k log p_k(z) + \lambda |W|^2 / 2, p = softmax(W z + b).
+
+    z are standardised by mean and deviation over source and target; the answer is for z as they came. The problem is
+    convex: there is one answer, without a seed, a learning rate or a number of epochs.
+
+    source : features S (n, d) with classes y (n,); target : features T (m, d) with votes v (m, K)
+    penalty : \lambda
     """
-
-    terms = ("source_cross_entropy", "target_cross_entropy")
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
-        freeze(*network.code_modules())
-
-    def forward(self, batch: Rows) -> dict[str, Tensor]:
-        log_p = self.network.classify(batch["x"], batch.get("lengths")).log_softmax(dim=-1)
-        row_losses = -(batch["votes"] * log_p).sum(dim=1)
-        target = batch["is_target"].to(row_losses)
-        losses = [(rows * row_losses).sum() / rows.sum().clamp(min=1) for rows in (1 - target, target)]
-        return {"loss": losses[0] + losses[1], **dict(zip(self.terms, losses, strict=True))}
-
-    def risk(self, batch: Rows) -> Tensor:
-        return F.cross_entropy(self.network.classify(batch["x"], batch.get("lengths")), batch["y"])
-
-    def identity(self) -> str:
-        return repr(self.network.settings)
+    Z = np.concatenate([source, target])
+    mu, sd = Z.mean(axis=0), Z.std(axis=0)
+    sd = np.where(sd > 0, sd, 1.0)
+    V = np.concatenate([np.eye(votes.shape[1])[y], votes])
+    rows = np.repeat([1 / len(source), 1 / len(target)], [len(source), len(target)])
+    loss, W, b = _minimised((Z - mu) / sd, V, rows, penalty)
+    W = W / sd
+    return Linear(W, b - W @ mu, loss)
 
 
-def distil_network(
-    network: Network,
-    source: Rows,
-    target: Rows,
-    validation: Rows,
-    loop: LoopSettings,
-    execution: Execution,
-    *,
-    seed: int,
-) -> tuple[Network, History]:
-    """Fine-tune a copy of `network`.
+def _minimised(
+    Z: NDArray[np.float64], V: NDArray[np.float64], rows: NDArray[np.float64], penalty: float
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    d, K = Z.shape[1], V.shape[1]
 
-    source : rows (x, y); target : rows (x, votes), votes (n, K); validation : source rows (x, y)
-    """
-    objective = DistillationObjective(copy.deepcopy(network))
-    votes = target["votes"]
-    unlabelled = {**target, "y": votes.argmax(dim=1), "confidence": torch.ones(len(votes))}
-    true = F.one_hot(source["y"], votes.shape[1]).to(votes)
-    rows = {**joined(source, unlabelled), "votes": torch.cat([true, votes])}
-    trained = train(objective, rows, validation, loop, execution, seed=seed, phase="adapt")
-    adapted = objective.network
-    adapted.load_state_dict(strip_prefix(trained.weights, "network."))
-    return ready(adapted), trained.history
+    def loss_and_slope(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        W, b = theta[: K * d].reshape(K, d), theta[K * d :]
+        log_p = log_softmax(Z @ W.T + b, axis=1)
+        loss = -(rows @ (V * log_p).sum(axis=1)) + penalty * (W**2).sum() / 2
+        gap = (np.exp(log_p) - V) * rows[:, None]  # rows of V sum to 1
+        return loss, np.concatenate([(gap.T @ Z + penalty * W).ravel(), gap.sum(axis=0)])
+
+    found = minimize(
+        loss_and_slope, np.zeros(K * (d + 1)), jac=True, method="L-BFGS-B", options={"maxiter": _MOST_STEPS}
+    )
+    return float(found.fun), found.x[: K * d].reshape(K, d), found.x[K * d :]

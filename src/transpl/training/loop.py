@@ -39,12 +39,10 @@ class LoopSettings:
     check_every: int = 2
     patience: int = 2
     warmup_steps: int = 0
-    schedule: str = "constant"  # of the learning rate after the warm-up; "cosine" falls to 0 over all epochs
     keep: str = "best"  # weights: "best" on validation, with early stopping; or "last", all epochs
 
     def __post_init__(self) -> None:
         one_of("keep", self.keep, ("best", "last"))
-        one_of("schedule", self.schedule, ("constant", "cosine"))
         for name in ("batch_size", "max_epochs", "check_every", "patience"):
             whole_number(name, getattr(self, name), least=1)
         whole_number("warmup_steps", self.warmup_steps, least=0)
@@ -187,7 +185,7 @@ class _Loop:
         return result
 
     def _train_step(self, batch: Rows) -> dict[str, Tensor]:
-        self._set_learning_rate()
+        self._warm_up()
         losses = self.module(batch)
         self.optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(losses["loss"])
@@ -195,11 +193,9 @@ class _Loop:
         self.step += 1
         return {name: value.detach() for name, value in losses.items()}
 
-    def _set_learning_rate(self) -> None:
+    def _warm_up(self) -> None:
         settings = self.run.settings
         factor = min(1.0, (self.step + 1) / settings.warmup_steps) if settings.warmup_steps else 1.0
-        if settings.schedule == "cosine":
-            factor *= (1 + math.cos(math.pi * self.epoch / settings.max_epochs)) / 2
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate * factor
 
