@@ -1,0 +1,25 @@
+"""How much the target's counts weigh beside the source's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transpl.markov import TransitionCounts
+from transpl.methods.refinement import weighed_against_source
+
+
+def counts(total):
+    """(1, 1, 2, 2) with `total` transitions."""
+    return TransitionCounts(np.array([[[[total - 1, 1], [0, 0]]]]))
+
+
+@pytest.mark.parametrize(("source", "target", "weight"), [(100, 100, 10), (100, 400, 2), (400, 100, 40), (3, 5000, 1)])
+def test_the_target_counts_ten_times_the_source_whichever_is_larger(source, target, weight):
+    found = weighed_against_source(counts(target), counts(source))
+    assert found == TransitionCounts(counts(target).counts * weight)
+
+
+def test_a_target_without_transitions_adds_nothing():
+    nothing = TransitionCounts.empty(1, 2, 1)
+    assert weighed_against_source(nothing, counts(10)) == nothing
