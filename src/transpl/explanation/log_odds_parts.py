@@ -2,7 +2,8 @@ r"""Parts of a lead in log odds, where channels are joined by the product, or co
 
     log y_a - log y_b = c (log v_a - log v_b) + c (log q'_a - log q'_b),
 
-v by the codes, q' the classifier's opinion at its sharpness, c = 1/2; without a classifier c = 1 and y = v. By the product
+v by the codes, q' the classifier's opinion at its sharpness, c = 1/2; without a classifier c = 1 and y = v. By the
+product
 
     log v_a - log v_b = \sum_d share_d (\sum_t score_{d,t} + prior)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Odds(NamedTuple):
-    r"""Natural logarithms, for class a against class b; a channel's score has \sum_t score_{d,t} + prior in favour of a.
+    r"""Natural logarithms, for class a against class b; in all a channel says \sum_t score_{d,t} + prior.
 
     transitions : o_{d,t} = log p(s_{t+1} | s_t, a, d) - log p(s_{t+1} | s_t, b, d), (D, N-1)
     scores : sharpness o_{d,t} / L_d, (D, N-1)

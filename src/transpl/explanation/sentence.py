@@ -50,15 +50,15 @@ def _of_the_log_odds(one: Explanation) -> list[str]:
     parts = np.append(found.channels, found.classifier).clip(min=0)
     if not parts.any():
         return [f"nothing spoke for it rather than for {found.against}"]
-    carried = _carried_odds(parts / parts.sum(), one.channel_names, one.classifier_sharpness is not None)
+    carried = _carried_odds(parts / parts.sum(), one.channel_names)
     against = [f"{_NETWORK} spoke for {found.against}"] if found.classifier < 0 else []
     return [f"{carried} of what spoke for it rather than for {found.against}", *against]
 
 
-def _carried_odds(parts: NDArray[np.float64], names: Sequence[str], network_votes: bool) -> str:
-    """parts : of the channels, and last of the network."""
+def _carried_odds(parts: NDArray[np.float64], names: Sequence[str]) -> str:
+    """Name channels and network; the last of `parts` is the network's, 0 where it spoke against or did not vote."""
     D = len(names)
-    if not network_votes and (D == 1 or np.ptp(parts[:D]) < _ALIKE / D):
+    if parts[D] == 0 and (D == 1 or np.ptp(parts[:D]) < _ALIKE / D):
         return _all_alike(names)
     most = _first_half(parts)
     channels = [names[d] for d in most if d < D]
