@@ -19,7 +19,7 @@ from transpl.explanation.nearest import NearestWindows
 from transpl.explanation.sentence import sentence_of
 from transpl.markov.counts import check_codes
 from transpl.markov.evidence import divisors, each_transition, mean_over_transitions
-from transpl.markov.joining import VOTES, joined_channels, joined_with_classifier
+from transpl.markov.joining import VOTES, joined_channels, joined_with_classifier, log_opinion
 from transpl.markov.posterior import CONFIDENCE, LENGTHS, channel_posteriors
 
 ANSWERING = ("source", "markov", "finetune")
@@ -130,6 +130,13 @@ class Explanation:
         if self.vote != "mean":
             raise wrong("votes", expected="vote 'mean'", got=repr(self.vote), advice="Use posteriors or contributions.")
         return self.shares[:, None] * self.posteriors
+
+    @property
+    def classifier_posteriors(self) -> NDArray[np.float64] | None:
+        """softmax_k [ b log q_k ], (n, K): what the classifier says alone; None if it has no vote."""
+        if self.opinions is None or self.classifier_sharpness is None:
+            return None
+        return np.exp(log_opinion(self.opinions, self.classifier_sharpness))
 
     @cached_property
     def code_probabilities(self) -> NDArray[np.float64]:

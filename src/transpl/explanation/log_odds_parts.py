@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
 
 LEAST = 1e-12
+CLASSIFIERS_SHARE = 0.5  # of the say, where it votes
 
 
 def log_odds_parts(one: Explanation, a: int, b: int, odds: Odds) -> Parts:
@@ -63,7 +64,7 @@ def _classifier(one: Explanation, a: int, b: int) -> tuple[float, float]:
     if one.opinions is None or one.classifier_sharpness is None:
         return 1.0, 0.0
     opinion = log_opinion(one.opinions, one.classifier_sharpness)[0]
-    return 0.5, float(opinion[a] - opinion[b])
+    return CLASSIFIERS_SHARE, float(opinion[a] - opinion[b])
 
 
 def _log_slope(a: float, b: float) -> float:
