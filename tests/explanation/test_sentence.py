@@ -149,5 +149,12 @@ def test_codes_that_say_nothing_and_a_lonely_class():
     assert replace(three, **alone).sentence(0).startswith("sit, 1.00: there is no other class; ")
 
 
+@pytest.mark.parametrize("case", [{"vote": "product"}, {"opinion": [0.2, 0.7, 0.1]}])
+def test_where_no_other_class_is_possible_nobody_carried_anything(case):
+    assert said((1.0, 1.0), [SIT, SIT], prior=np.array([1.0, 0.0, 0.0]), **case) == (
+        "sit, 1.00: no other class is possible by the source and the class proportions given."
+    )
+
+
 def test_lists_of_words():
     assert [listed(list("abc")[:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]

@@ -47,6 +47,8 @@ def _of_the_log_odds(one: Explanation) -> list[str]:
     if len(one.classes) == 1:
         return ["there is no other class"]
     found = contributions_of(one)
+    if not found.transitions.any() and one.code_probabilities[0, one.class_index("against", found.against)] == 0:
+        return ["no other class is possible by the source and the class proportions given"]
     parts = np.append(found.channels, found.classifier).clip(min=0)
     if not parts.any():
         return [f"nothing spoke for it rather than for {found.against}"]
