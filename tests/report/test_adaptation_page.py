@@ -165,7 +165,8 @@ def test_the_vote_is_told_as_it_is():
         "a vote of the channels over the patterns that follow each other, and of the network",
         "right by the vote of channels and network",
         "What channels and network vote",
-        "the target's that of its last",
+        "learn the vote's probabilities",
+        "On the source the network of the best round",
     ):
         assert words in text
         assert words not in mean

@@ -40,7 +40,7 @@ _NETWORK = (
 _LEARNT = {
     "labels": " The network may then be fine-tuned on the most confident of them; in that case its answer can differ "
     "from the vote, and the page says so.",
-    "vote": " The network may then be fine-tuned on the vote's probabilities; in that case its answer can differ from "
+    "vote": " The network may then learn the vote's probabilities of all windows; in that case its answer can differ from "
     "the vote, and the page says so.",
 }
 _MARGIN = (
