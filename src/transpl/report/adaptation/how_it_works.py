@@ -40,8 +40,8 @@ _NETWORK = (
 _LEARNT = {
     "labels": " The network may then be fine-tuned on the most confident of them; in that case its answer can differ "
     "from the vote, and the page says so.",
-    "vote": " The network may then learn the vote's probabilities of all windows; in that case its answer can differ from "
-    "the vote, and the page says so.",
+    "vote": " The network may then learn the vote's probabilities of all windows; in that case its answer can differ "
+    "from the vote, and the page says so.",
 }
 _MARGIN = (
     "The margin of a label over its runner-up is shared out over channels and single steps in proportion to their "
