@@ -258,11 +258,15 @@ class TransPLMethod(Method):
                 break
         return state
 
-    def vote(self, state: TransPLState) -> Vote:
-        """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once."""
+    def vote(self, state: TransPLState, channel_weights: NDArray[np.float64] | None = None) -> Vote:
+        """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once.
+
+        channel_weights : (D,), those of the state's target counts if they are known already
+        """
         assert state.target_counts is not None
         settings = self.settings
-        weights = voting_weights(self.channel_weights(state.target_counts), state.target_counts.n_channels)
+        known = self.channel_weights(state.target_counts) if channel_weights is None else channel_weights
+        weights = voting_weights(known, state.target_counts.n_channels)
         source = class_log_probabilities(state.class_counts, settings.smoothing, settings.epsilon)
         return Vote(
             settings,
