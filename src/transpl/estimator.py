@@ -101,9 +101,10 @@ class TransPL(ClassifierMixin, BaseEstimator):
         set how sharp likelihoods and classifier are on held-out source windows (plus)
     classifier_evidence
         the source network's own class probabilities join the vote (plus)
-    refine_rounds
+    refine_rounds, refine_share
         how often the target's windows, as labelled so far, are counted to their classes before the next vote
-        (0 in the paper, 10 in plus, fewer if nothing changes any more)
+        (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
+        surest, that is counted (0.5 in plus)
     learning
         fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
         channel is which and learns the "vote" (plus): its probabilities for all target windows
@@ -173,6 +174,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         calibrate: bool | None = None,
         classifier_evidence: bool | None = None,
         refine_rounds: int | None = None,
+        refine_share: float | None = None,
         learning: str | None = None,
         devices: int = 1,
         n_threads: int | None = None,
@@ -214,6 +216,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.calibrate = calibrate
         self.classifier_evidence = classifier_evidence
         self.refine_rounds = refine_rounds
+        self.refine_share = refine_share
         self.learning = learning
         self.devices = devices
         self.n_threads = n_threads

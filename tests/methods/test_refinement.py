@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transpl.markov import TransitionCounts
-from transpl.methods.refinement import weighed_against_source
+from transpl.methods.refinement import surest_of_each_class, weighed_against_source
 
 
 def counts(total):
@@ -23,3 +23,14 @@ def test_the_target_counts_ten_times_the_source_whichever_is_larger(source, targ
 def test_a_target_without_transitions_adds_nothing():
     nothing = TransitionCounts.empty(1, 2, 1)
     assert weighed_against_source(nothing, counts(10)) == nothing
+
+
+def test_the_surest_of_each_class_by_hand():
+    labels, confidence = np.array([0, 0, 0, 1, 2, 2]), np.array([0.5, 0.9, 0.7, 0.1, 0.4, 0.4])
+    assert surest_of_each_class(labels, confidence, 0.5).tolist() == [False, True, True, True, True, False]
+    assert surest_of_each_class(labels, confidence, 1.0).all()
+
+
+def test_windows_of_a_known_label_are_always_counted():
+    labels, confidence = np.zeros(4, int), np.array([np.inf, 0.9, np.inf, np.inf])
+    assert surest_of_each_class(labels, confidence, 0.25).tolist() == [True, False, True, True]

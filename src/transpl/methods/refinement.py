@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transpl.markov import TransitionCounts
 
@@ -20,3 +21,18 @@ def weighed_against_source(found: TransitionCounts, class_counts: TransitionCoun
     """
     w = np.rint(TARGET_IS_WORTH * class_counts.counts.sum() / max(1, found.counts.sum()))
     return TransitionCounts(found.counts * max(1, int(w)))
+
+
+def surest_of_each_class(
+    labels: NDArray[np.integer], confidence: NDArray[np.float64], share: float
+) -> NDArray[np.bool_]:
+    """Which windows are among the `share` of their class with the highest confidence, (n,).
+
+    At least one of each class is, and all whose confidence is infinite; of equal ones the first come first.
+    """
+    chosen = np.isposinf(confidence)
+    for k in np.unique(labels):
+        rows = np.flatnonzero(labels == k)
+        order = np.argsort(-confidence[rows], kind="stable")
+        chosen[rows[order[: int(np.ceil(share * len(rows)))]]] = True
+    return chosen

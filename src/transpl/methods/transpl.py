@@ -18,7 +18,7 @@ from transpl.markov.posterior import check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.pseudo_labelling import as_tensors
-from transpl.methods.refinement import weighed_against_source
+from transpl.methods.refinement import surest_of_each_class, weighed_against_source
 from transpl.methods.registry import register
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
@@ -241,22 +241,41 @@ class TransPLMethod(Method):
     def refined(
         self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
     ) -> TransPLState:
-        """The state after `refine_rounds`: label the target, count its windows to their classes, and again.
+        """The state after `refine_rounds`: label the target, count its surest windows to their classes, and again.
 
-        chunks : gives the target's windows, once for every round; few_labels : as in `adapt`
+        chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
         """
-        K, n_codes = self.n_classes, self.settings.n_coarse
-        for _ in range(self.settings.refine_rounds):
-            vote = self.vote(state)
-            found = markov.TransitionCounts.empty(state.class_counts.n_channels, n_codes, K)
-            for rows, coded in chunks():
-                known = None if few_labels is None else few_labels[rows]
-                labels = obeying(vote(coded), known).labels
-                found += markov.TransitionCounts.from_codes(coded.codes, n_codes, labels, K)
-            before, state = state, replace(state, refined_counts=weighed_against_source(found, state.class_counts))
+        rounds = self.settings.refine_rounds
+        vote = self.vote(state) if rounds else None
+        for _ in range(rounds):
+            assert vote is not None
+            counts = self._counted_to_classes(vote, chunks, few_labels)
+            before, state = state, replace(state, refined_counts=weighed_against_source(counts, state.class_counts))
             if state.refined_counts == before.refined_counts:
                 break
+            vote = replace(vote, log_probabilities=self._log_probabilities(state.voting_counts))
         return state
+
+    def _counted_to_classes(
+        self, vote: Vote, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None
+    ) -> markov.TransitionCounts:
+        """Counts by class of the surest windows of every class, and of all whose label is known."""
+        found = [vote(coded) for _, coded in chunks()]
+        labels = np.concatenate([part.labels for part in found])
+        confidence = np.concatenate([part.confidence for part in found])
+        if few_labels is not None:
+            known = few_labels != UNKNOWN
+            labels[known], confidence[known] = few_labels[known], CERTAIN
+        chosen = surest_of_each_class(labels, confidence, self.settings.refine_share)
+        counts = markov.TransitionCounts.empty(len(vote.shares), self.settings.n_coarse, self.n_classes)
+        for rows, coded in chunks():
+            codes, y = coded.codes[chosen[rows]], labels[rows][chosen[rows]]
+            if len(codes):
+                counts += markov.TransitionCounts.from_codes(codes, self.settings.n_coarse, y, self.n_classes)
+        return counts
+
+    def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
+        return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
 
     def vote(self, state: TransPLState, channel_weights: NDArray[np.float64] | None = None) -> Vote:
         """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once.
@@ -267,10 +286,10 @@ class TransPLMethod(Method):
         settings = self.settings
         known = self.channel_weights(state.target_counts) if channel_weights is None else channel_weights
         weights = voting_weights(known, state.target_counts.n_channels)
-        source = class_log_probabilities(state.class_counts, settings.smoothing, settings.epsilon)
+        source = self._log_probabilities(state.class_counts)
         return Vote(
             settings,
-            class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon),
+            self._log_probabilities(state.voting_counts),
             weights / weights.sum(),
             state.prior,
             *calibrated(settings, source, state.held_out),

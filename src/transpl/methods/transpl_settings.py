@@ -22,6 +22,7 @@ PLUS: dict[str, Any] = {
     "calibrate": True,
     "classifier_evidence": True,
     "refine_rounds": 10,
+    "refine_share": 0.5,
     "learning": "vote",
 }
 VARIANTS: dict[str, dict[str, Any]] = {"paper": {}, "plus": PLUS}
@@ -48,6 +49,7 @@ class TransPLSettings(AdaptSettings):
     calibrate : set how sharp likelihoods and classifier are on held-out source windows
     classifier_evidence : the source network's own class probabilities join the vote
     refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
+    refine_share : of the windows of each class the surest that are counted then
     learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns
         the "vote": its probabilities for all windows, see `ChannelHead`
     """
@@ -65,6 +67,7 @@ class TransPLSettings(AdaptSettings):
     calibrate: bool = False
     classifier_evidence: bool = False
     refine_rounds: int = 0
+    refine_share: float = 1.0
     learning: str = "labels"
 
     def __post_init__(self) -> None:
@@ -78,6 +81,7 @@ class TransPLSettings(AdaptSettings):
         for name in ("channel_alignment", "calibrate", "classifier_evidence"):
             one_of(name, getattr(self, name), (True, False))
         whole_number("refine_rounds", self.refine_rounds, least=0)
+        share("refine_share", self.refine_share, one=True)
         for name in ("sigma", "prior_temperature"):
             positive(name, getattr(self, name))
         if self.epsilon is not None:
