@@ -291,7 +291,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Add the transitions of more target windows to the counts; no gradient step, any order, any batches.
 
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
-        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change.
+        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change. Class
+        matrices do not follow the target here (`refine_rounds`): that takes all of it at once, in `adapt`.
         """
         self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
