@@ -60,7 +60,7 @@ def test_no_global_state_is_changed():
     torch.manual_seed(11)
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     n_threads, environment = torch.get_num_threads(), dict(os.environ)
-    fit(Execution(device="cpu", n_threads=n_threads + 1))
+    fit(Execution(device="cpu", n_threads=n_threads + 1), LoopSettings(max_epochs=1, batch_size=8))
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
     assert torch.get_num_threads() == n_threads
@@ -155,6 +155,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(tmp_path, epoch):
     assert all(torch.equal(resumed.weights[name], straight.weights[name]) for name in straight.weights)
 
 
+@pytest.mark.slow  # a killed benchmark, which goes on in the same way, is among the fast ones
 def test_killed_process_resumes_bit_for_bit(tmp_path):
     """A real SIGKILL in the middle of training, in another process."""
     script = Path(__file__).with_name("train_until_killed.py")
@@ -311,6 +312,7 @@ def seen_by_all_ranks():
         return Execution(device="cpu", devices=2).fabric().launch(_seen_by_all_ranks)
 
 
+@pytest.mark.slow  # starts two processes once more
 def test_two_processes_end_with_the_same_codebooks(seen_by_all_ranks):
     gathered, _ = seen_by_all_ranks
     assert set(gathered) == {"network.quantizer.coarse.vectors", "network.quantizer.fine.vectors"}
@@ -319,6 +321,7 @@ def test_two_processes_end_with_the_same_codebooks(seen_by_all_ranks):
         assert np.array_equal(books[0], books[1])
 
 
+@pytest.mark.slow
 def test_two_processes_decide_alike_though_their_running_statistics_differ(seen_by_all_ranks):
     _, risks = seen_by_all_ranks
     assert risks.shape == (2, 2)
