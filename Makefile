@@ -35,8 +35,8 @@ check: $(READY)  ## Lint, types, rooms.
 test: check  ## All checks and the fast tests, with coverage.
 	$(PYTEST)
 
-test-all: check  ## Also the tests that take minutes.
-	$(PYTEST) -m ""
+test-all: check  ## Also the tests that take minutes, and more examples of the others.
+	$(PYTEST) -m "" --hypothesis-profile thorough
 
 format: $(READY)  ## Format the code.
 	$(BIN)/ruff format .

@@ -7,8 +7,14 @@ import re
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 from transpl.errors import InputError
+
+# For the tests whose examples take long; the others say themselves how many they want.
+settings.register_profile("fast", max_examples=40, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.load_profile("fast")
 
 TINY = {
     "patch_length": 4,

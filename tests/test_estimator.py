@@ -20,7 +20,7 @@ from transpl.persistence import fingerprint
 
 # A window needs two patches. scikit-learn's checks bring tables of a few columns: one channel, one step a patch.
 FOR_TABLES = TransPL(
-    **{**TINY, "patch_length": 1, "max_epochs": 40, "source_lr": 1e-2, "dropout": 0.0, "source_patience": 10}
+    **{**TINY, "patch_length": 1, "max_epochs": 10, "source_lr": 1e-2, "dropout": 0.0, "source_patience": 10}
 )
 # None is expected to fail. What 3-D input cannot satisfy is met by reading a table as windows of one channel.
 CANNOT_HOLD: dict[str, str] = {}
@@ -335,15 +335,22 @@ def test_adaptation_that_is_cut_off_resumes_bit_for_bit(source, target, tmp_path
     assert np.array_equal(model.predict_proba(target[0]), straight.predict_proba(target[0]))
 
 
+@pytest.fixture(scope="module")
+def checkpoints(source, target, tmp_path_factory):
+    """A folder with the checkpoints of the usual settings."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    TransPL(**TINY, checkpoint_dir=folder).fit(*source).adapt(target[0])
+    return folder
+
+
 @pytest.mark.parametrize(
     "change",
     [{"top_ratio": 0.1}, {"dropout": 0.0}, {"commitment": 1.0}, {"adapt_lr": 1e-2}, {"weight_decay": 0.5}],
     ids=str,
 )
-def test_a_checkpoint_never_serves_other_settings(source, target, tmp_path, change):
-    TransPL(**TINY, checkpoint_dir=tmp_path).fit(*source).adapt(target[0])
+def test_a_checkpoint_never_serves_other_settings(source, target, checkpoints, change):
     fresh = TransPL(**{**TINY, **change}).fit(*source).adapt(target[0])
-    beside = TransPL(**{**TINY, **change}, checkpoint_dir=tmp_path).fit(*source).adapt(target[0])
+    beside = TransPL(**{**TINY, **change}, checkpoint_dir=checkpoints).fit(*source).adapt(target[0])
     assert np.array_equal(fresh.predict_proba(target[0]), beside.predict_proba(target[0]))
 
 

@@ -166,6 +166,7 @@ def test_tables_are_read_as_the_command_says(monkeypatch, homes):
     assert transpl(monkeypatch, "predict", "--model", "out/bob", "--input", "bob.parquet") == 0
 
 
+@pytest.mark.slow  # test_adapt_many.py has the same on loky
 def test_processes_give_the_same(monkeypatch, homes):
     assert adapt(monkeypatch, "--target", "homes/*.npz") == 1
     assert adapt(monkeypatch, "--target", "homes/*.npz", "--out", "two", "--backend", "loky", "--jobs", "2") == 1

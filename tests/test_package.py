@@ -41,6 +41,7 @@ def test_wheel_holds_every_module_and_the_type_marker(wheel):
     assert not [name for name in names if name.startswith("tests/") or name.endswith(".npz")]
 
 
+@pytest.mark.slow
 def test_wheel_imports_every_module_without_the_source_tree(wheel, tmp_path):
     """Installed beside this environment's dependencies, but not beside this source tree."""
     target = tmp_path / "site"

@@ -288,15 +288,17 @@ def assert_gone(workers):
     assert alive == []
 
 
-def test_ctrl_c_ends_the_workers(tmp_path):
-    processes = [start_script(tmp_path, backend) for backend in IN_PROCESSES]  # side by side: they start slowly
-    for process in processes:
-        workers = wait_until_ready(process)
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert errors.endswith("KeyboardInterrupt\n")
-        assert process.returncode != 0
-        assert_gone(workers)
+@pytest.mark.parametrize(
+    "backend", ["loky", pytest.param("dask", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
+)
+def test_ctrl_c_ends_the_workers(tmp_path, backend):
+    process = start_script(tmp_path, backend)
+    workers = wait_until_ready(process)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert errors.endswith("KeyboardInterrupt\n")
+    assert process.returncode != 0
+    assert_gone(workers)
 
 
 def test_ctrl_c_outside_the_loop_ends_the_workers(tmp_path):

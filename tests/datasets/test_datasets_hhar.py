@@ -314,7 +314,6 @@ ODD_LINE = st.one_of(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(
     n_sound=st.sampled_from([0, 3, 130, 200]),
     odd=st.lists(st.tuples(st.integers(0, 200), ODD_LINE), max_size=12),

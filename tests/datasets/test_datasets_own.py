@@ -325,7 +325,6 @@ def csv_texts(draw: st.DrawFn) -> str:
     return text + draw(st.sampled_from(["", "\n", "\n\n", "\n1,2", "\n1,2,3,4,5,6,7", "\x00"])) if wild else text
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     text=csv_texts(),
     chunk_rows=st.sampled_from([1, 4, 5, 7, 10, 15]),

@@ -162,7 +162,6 @@ def test_any_records_survive_the_traps(records: list[Record], seed: int) -> None
     assert found.dropped.total() == n_traps
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     pieces=st.lists(
         st.one_of(

@@ -152,7 +152,7 @@ def test_nothing_stays_in_the_folder_for_temporary_files(model, many, tmp_path, 
 
 def test_loky_gives_the_same_and_survives_a_killed_worker(model, many):
     expected = inline(model, many)
-    found = by_name(adapt_many(model, {"killed": be_killed, **many}, jobs=2))
+    found = by_name(adapt_many(model, {**many, "killed": be_killed}, jobs=2))
     assert found["killed"].error == "worker died (signal SIGKILL)"
     for name in many:
         assert found[name].error == expected[name].error

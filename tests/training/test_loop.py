@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from transpl.errors import InputError, NotReadable
 from transpl.network import Network, NetworkSettings
 from transpl.training import Execution, LoopSettings, TrainingDiverged, train, train_network
+from transpl.training.devices import own_environment
 from transpl.training.loop import Objective, _Run, _train_on_rank, new_optimizer
 from transpl.training.rows import Rows
 from transpl.training.source import SourceObjective
@@ -56,25 +56,11 @@ def test_loss_falls_and_history_is_plain_data():
     assert ["validation_loss" in record for record in history[:4]] == [False, True, False, True]
 
 
-def test_no_environment_variable_is_left_by_several_devices():
-    environment = dict(os.environ)
-    train(
-        SourceObjective(new_network()),
-        rows(8, 0),
-        rows(4, 1),
-        LoopSettings(max_epochs=1),
-        Execution(device="cpu", devices=2),
-        seed=0,
-        phase="source",
-    )
-    assert dict(os.environ) == environment
-
-
 def test_no_global_state_is_changed():
     torch.manual_seed(11)
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     n_threads, environment = torch.get_num_threads(), dict(os.environ)
-    fit(Execution(device="cpu", n_threads=n_threads + 1))
+    fit(Execution(device="cpu", n_threads=n_threads + 1), LoopSettings(max_epochs=1, batch_size=8))
     assert torch.equal(torch.get_rng_state(), torch_state)
     assert np.array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
     assert torch.get_num_threads() == n_threads
@@ -169,6 +155,7 @@ def test_interrupted_and_resumed_equals_never_interrupted(tmp_path, epoch):
     assert all(torch.equal(resumed.weights[name], straight.weights[name]) for name in straight.weights)
 
 
+@pytest.mark.slow  # a killed benchmark, which goes on in the same way, is among the fast ones
 def test_killed_process_resumes_bit_for_bit(tmp_path):
     """A real SIGKILL in the middle of training, in another process."""
     script = Path(__file__).with_name("train_until_killed.py")
@@ -271,29 +258,12 @@ def test_impossible_settings_are_named(field):
         LoopSettings(**{field: 0})
 
 
-def _books_of_all_ranks(fabric, run: _Run) -> dict[str, np.ndarray]:
-    torch.manual_seed(fabric.global_rank)  # ranks that start apart must end together
-    run = run._replace(objective=SourceObjective(Network(SETTINGS)))
-    weights, _ = _train_on_rank(fabric, run)
-    books = {name: torch.from_numpy(array) for name, array in weights.items() if name.endswith(".vectors")}
-    return {name: fabric.all_gather(book).numpy() for name, book in books.items()}
-
-
-def test_two_processes_end_with_the_same_codebooks():
-    network = new_network()
-    run = _Run(SourceObjective(network), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
-    gathered = Execution(device="cpu", devices=2).fabric().launch(partial(_books_of_all_ranks, run=run))
-    assert set(gathered) == {"network.quantizer.coarse.vectors", "network.quantizer.fine.vectors"}
-    for books in gathered.values():
-        assert books.shape[0] == 2
-        assert np.array_equal(books[0], books[1])
-
-
-def test_training_on_two_processes_returns_a_trained_network_and_leaves_the_given_one_alone():
-    objective = SourceObjective(new_network())
+def test_training_on_two_processes_returns_a_trained_network_and_leaves_all_else_alone():
+    objective, environment = SourceObjective(new_network()), dict(os.environ)
     before = {name: tensor.clone() for name, tensor in objective.state_dict().items()}
     run = {"rows": rows(24, 0), "validation": rows(12, 1), "settings": LOOP, "seed": 0, "phase": "source"}
     pair = train(objective, execution=Execution(device="cpu", devices=2), **run)
+    assert dict(os.environ) == environment
     alone = train(objective, execution=CPU, **run)
     assert all(torch.equal(tensor, before[name]) for name, tensor in objective.state_dict().items())
     assert len(pair.history) == len(alone.history) == LOOP.max_epochs
@@ -316,14 +286,43 @@ class HasARunningStatistic(SourceObjective):
         return self.seen
 
 
-def _risks_of_all_ranks(fabric, run: _Run) -> np.ndarray:
+def _books_of_all_ranks(fabric) -> dict[str, np.ndarray]:
+    torch.manual_seed(fabric.global_rank)  # ranks that start apart must end together
+    run = _Run(SourceObjective(Network(SETTINGS)), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
+    weights, _ = _train_on_rank(fabric, run)
+    books = {name: torch.from_numpy(array) for name, array in weights.items() if name.endswith(".vectors")}
+    return {name: fabric.all_gather(book).numpy() for name, book in books.items()}
+
+
+def _risks_of_all_ranks(fabric) -> np.ndarray:
+    settings = LoopSettings(max_epochs=2, batch_size=8, check_every=1)
+    run = _Run(HasARunningStatistic(new_network()), rows(24, 0), rows(12, 1), settings, CPU, None, 0, "source")
     _, history = _train_on_rank(fabric, run)
     return fabric.all_gather(torch.tensor([record["validation_loss"] for record in history])).numpy()
 
 
-def test_two_processes_decide_alike_though_their_running_statistics_differ():
-    run = _Run(HasARunningStatistic(new_network()), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
-    run = run._replace(settings=LoopSettings(max_epochs=2, batch_size=8, check_every=1))
-    risks = Execution(device="cpu", devices=2).fabric().launch(partial(_risks_of_all_ranks, run=run))
+def _seen_by_all_ranks(fabric) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    return _books_of_all_ranks(fabric), _risks_of_all_ranks(fabric)
+
+
+@pytest.fixture(scope="module")
+def seen_by_all_ranks():
+    """Two processes take long to start: they are started once for both tests."""
+    with own_environment():
+        return Execution(device="cpu", devices=2).fabric().launch(_seen_by_all_ranks)
+
+
+@pytest.mark.slow  # starts two processes once more
+def test_two_processes_end_with_the_same_codebooks(seen_by_all_ranks):
+    gathered, _ = seen_by_all_ranks
+    assert set(gathered) == {"network.quantizer.coarse.vectors", "network.quantizer.fine.vectors"}
+    for books in gathered.values():
+        assert books.shape[0] == 2
+        assert np.array_equal(books[0], books[1])
+
+
+@pytest.mark.slow
+def test_two_processes_decide_alike_though_their_running_statistics_differ(seen_by_all_ranks):
+    _, risks = seen_by_all_ranks
     assert risks.shape == (2, 2)
     assert np.array_equal(risks[0], risks[1])
