@@ -50,6 +50,7 @@ def test_scores_that_are_always_right_stay_within_bounds():
     labels = np.arange(3)
     a = fit_sharpness(lambda a: softmax(a * np.eye(3), axis=1), labels)
     assert 10 < a <= SHARPEST
+    assert fit_sharpness(lambda a: softmax(a * np.eye(3), axis=1), labels, sharpest=2.0) == pytest.approx(2, rel=1e-3)
     worst = fit_sharpness(lambda a: softmax(-a * np.eye(3), axis=1), labels)
     assert DULLEST <= worst < 0.01
 

@@ -62,6 +62,15 @@ def test_the_vote_is_a_calibrated_product_of_codes_and_classifier(method):
     assert method.pseudo_label(TARGET).probabilities == pytest.approx(np.exp(y), abs=1e-6)
 
 
+def test_neither_witness_is_sharper_than_it_may_be(method):
+    """Held-out windows that are all told apart would make both as sharp as the bounds allow."""
+    log_p = np.log(method.state.class_counts.probabilities("pseudocount"))
+    a, b = calibrated(method.settings, log_p, method.state.held_out)
+    n_channels, n_transitions = 2, 7
+    assert 0 < a <= n_channels * n_transitions
+    assert 0 < b <= 1
+
+
 def test_without_calibration_and_classifier_nothing_is_set(method):
     log_p = np.log(method.state.class_counts.probabilities("pseudocount"))
     assert calibrated(PAPER, log_p, None) == (1.0, None)

@@ -14,12 +14,15 @@ DULLEST, SHARPEST = 1e-3, 1e4
 _LEAST = np.finfo(np.float64).tiny  # its logarithm is still a number
 
 
-def fit_sharpness(probabilities: Callable[[float], NDArray[np.float64]], labels: ArrayLike) -> float:
+def fit_sharpness(
+    probabilities: Callable[[float], NDArray[np.float64]], labels: ArrayLike, sharpest: float = SHARPEST
+) -> float:
     r"""a = argmin_a -(1 / n) \sum_i log p_{y_i}(i; a), the inverse of a temperature.
 
     probabilities : from a to p, (n, K); 0 for a class that is impossible
     labels : (n,) class indices; rows whose own class is impossible say nothing about a and are left out
-    returns : a in [1e-3, 1e4]; 1 if no row is left
+    sharpest : a at most; a few rows that are all right would make it as large as it may be
+    returns : a in [1e-3, `sharpest`]; 1, or `sharpest` if that is less, if no row is left
     """
     y = np.asarray(labels)
     at_one = probabilities(1.0)
@@ -28,10 +31,10 @@ def fit_sharpness(probabilities: Callable[[float], NDArray[np.float64]], labels:
         raise wrong("labels", expected=expected, got=got, advice="Pass the labels of the same windows.")
     rows = np.flatnonzero(at_one[np.arange(len(y)), y] > 0)
     if not len(rows):
-        return 1.0
+        return min(1.0, sharpest)
 
     def loss(log_a: float) -> float:
         return float(-np.log(np.maximum(probabilities(np.exp(log_a))[rows, y[rows]], _LEAST)).mean())
 
-    found = minimize_scalar(loss, bounds=(np.log(DULLEST), np.log(SHARPEST)), method="bounded")
+    found = minimize_scalar(loss, bounds=(np.log(DULLEST), np.log(sharpest)), method="bounded")
     return float(np.exp(found.x))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from transpl.errors import InputError
 from transpl.markov.calibration import fit_sharpness
-from transpl.markov.evidence import mean_over_transitions
+from transpl.markov.evidence import divisors, mean_over_transitions
 from transpl.markov.joining import joined_channels, joined_with_classifier, log_opinion
 from transpl.markov.posterior import confidence
 from transpl.methods.base import PseudoLabels
@@ -91,12 +91,15 @@ def calibrated(
 
 
 def _codes_sharpness(settings: TransPLSettings, log_p: NDArray[np.float64], held_out: HeldOut) -> float:
+    """a, at most as if all transitions of all channels were independent: then log likelihoods would just add up."""
     likelihoods = mean_over_transitions(held_out.codes, log_p, settings.length)
     alike = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
+    independent = len(alike) * divisors(held_out.codes, "transitions").mean()
     return fit_sharpness(
-        lambda a: joined_channels(likelihoods, alike, vote=settings.vote, sharpness=a), held_out.labels
+        lambda a: joined_channels(likelihoods, alike, vote=settings.vote, sharpness=a), held_out.labels, independent
     )
 
 
 def _classifier_sharpness(held_out: HeldOut) -> float:
-    return fit_sharpness(lambda b: np.exp(log_opinion(held_out.opinions, b)), held_out.labels)
+    """b, at most 1: the network is not surer than it says."""
+    return fit_sharpness(lambda b: np.exp(log_opinion(held_out.opinions, b)), held_out.labels, sharpest=1.0)
