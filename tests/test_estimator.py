@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import TINY, make_waves
+from conftest import TINY, make_waves, refusal
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -544,3 +544,18 @@ def test_enough_labels_overrule_the_source():
     model.adapt(new, mode="markov", few_labels={row: truth[row] for row in range(40)})
     assert without < 0.3
     assert (model.predict(new) == truth)[40:].mean() > 0.7
+
+
+def test_the_plus_variant_sets_what_is_left_open_and_nothing_else():
+    plus = TransPL(variant="plus", refine_rounds=2)._settings(0)
+    assert (plus.vote, plus.smoothing, plus.calibrate, plus.refine_rounds) == ("product", "pseudocount", True, 2)
+    paper = TransPL()._settings(0)
+    assert (paper.vote, paper.smoothing, paper.calibrate, paper.refine_rounds) == ("mean", "floor", False, 0)
+    with refusal("variant", "'paper', 'plus'"):
+        TransPL(variant="better").fit(*make_waves(20, 0))
+
+
+def test_the_plus_variant_adapts_without_a_gradient_step_unless_told(waves, shifted_waves):
+    model = TransPL(**TINY, variant="plus").fit(*waves)
+    assert model.adapt(shifted_waves[0]).mode_ == "markov"
+    assert model.adapt(shifted_waves[0], mode="finetune").mode_ == "finetune"

@@ -92,6 +92,25 @@ def test_explanation_is_that_of_the_saved_model_and_its_predictions(folder):
     assert np.array_equal(found.nearest.rows, model.explain(X).nearest.rows)
 
 
+def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path):
+    jobs.run(job(), TransPL(**{**TINY, "max_epochs": 2}, variant="plus"), tmp_path)
+    found, (model, _) = Explanation.load(tmp_path / "explanation.npz"), jobs.load_model(tmp_path)
+    X = DATA.domain(1).X_test
+    assert (found.vote, found.contributions(0).scale) == ("product", "log odds")
+    assert np.array_equal(found.probabilities, model.pseudo_label(X).probabilities)
+    assert np.array_equal(found.answers, model.predict_proba(X))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["voting"] == {
+        "vote": "product",
+        "calibrate": True,
+        "classifier_evidence": True,
+        "refine_rounds": 10,
+        "learning": "vote",
+    }
+    assert summary["sigma"] == 0.2
+    assert "What channels and network vote" in (tmp_path / "report.html").read_text()
+
+
 def test_shift_is_that_of_the_saved_model(folder):
     found, (model, _) = ShiftReport.load(folder / "shift.json"), jobs.load_model(folder)
     assert np.array_equal(found.distances, model.channel_distances_)

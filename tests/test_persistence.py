@@ -53,6 +53,26 @@ def test_round_trip_gives_the_same_numbers(fitted, tmp_path, mode):
         assert np.array_equal(again.channel_weights_, model.channel_weights_)
 
 
+@pytest.mark.parametrize("mode", ["source", "markov", "finetune"])
+def test_a_model_of_the_plus_variant_round_trips_too(fitted, tmp_path, mode):
+    model = copy.deepcopy(fitted).set_params(variant="plus")
+    if mode != "source":
+        model.adapt(NEW, mode=mode)
+    model.save(tmp_path)
+    again = TransPL.load(tmp_path)
+    assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
+    assert np.array_equal(again.pseudo_label(NEW).probabilities, model.pseudo_label(NEW).probabilities)
+    assert again.class_counts_ == model.class_counts_
+    assert fingerprint(again.method_.state) == fingerprint(model.method_.state)
+
+
+def test_calibration_of_a_model_without_held_out_windows_is_refused(fitted):
+    old = copy.deepcopy(fitted).set_params(variant="plus")
+    old.method_.state.held_out = None
+    with pytest.raises(InputError, match=r"^calibrate: .* saved without its held-out source windows"):
+        old.adapt(NEW)
+
+
 def test_a_model_remembers_its_source_codes(fitted, saved):
     one, other = fitted.explain(NEW), TransPL.load(saved).explain(NEW)
     for name in ("rows", "labels", "distances"):

@@ -1,4 +1,4 @@
-"""Labels, domains and held-out rows as the estimator takes them."""
+"""Labels, class shares, domains, held-out rows and seed as the estimator takes them."""
 
 import warnings
 
@@ -14,7 +14,9 @@ from transpl.sources import (
     hold_out,
     is_table,
     plain,
+    prior_shares,
     say_what_is_dropped,
+    seed_of,
     target_rows,
 )
 from transpl.windows import as_windows
@@ -115,3 +117,19 @@ def test_few_labels_that_fit_no_window_or_class_are_refused():
         few_label_indices({2: "swim"}, 4, classes)
     with refusal("few_labels", "4 labels"):
         few_label_indices(["run"], 4, classes)
+
+
+def test_class_shares_by_label_stand_in_the_order_of_the_classes():
+    classes = np.array(["a", "b", "c"])
+    assert prior_shares(None, classes) is None
+    assert prior_shares({"c": 0.75, "a": 0.25}, classes).tolist() == [0.25, 0.0, 0.75]
+    assert prior_shares([0.5, 0.0, 0.5], classes).tolist() == [0.5, 0.0, 0.5]
+    with refusal("prior", "labels among"):
+        prior_shares({"d": 1.0}, classes)
+
+
+def test_a_seed_is_itself_or_drawn():
+    assert seed_of(np.int64(7)) == 7
+    assert seed_of(np.random.RandomState(3)) == seed_of(np.random.RandomState(3))
+    with refusal("random_state", "at most"):
+        seed_of(2**32)

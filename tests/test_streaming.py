@@ -83,6 +83,18 @@ def test_labels_of_a_new_domain_are_those_after_adapt(model, file, tmp_path):
     assert np.array_equal(codes, adapted.method_.codes(adapted._seen_windows(X, "X")))
 
 
+def test_the_plus_variant_labels_a_file_as_it_labels_an_array(model, file, tmp_path, monkeypatch):
+    """Opinions of the classifier and refined counts too, in chunks and after an interruption."""
+    plus = twin(model, variant="plus")
+    stop_after(monkeypatch, 5)
+    with pytest.raises(Killed):
+        label_windows(plus, file, tmp_path / "out", adapt=True, chunk=CHUNK)
+    monkeypatch.undo()
+    found = label_windows(plus, file, tmp_path / "out", adapt=True, chunk=CHUNK)
+    assert np.array_equal(found.probabilities, plus.adapt(X).predict_proba(X).astype(np.float32))
+    assert (tmp_path / "out" / "opinions.npy").exists()
+
+
 def test_an_adapted_model_labels_by_its_own_target(file, tmp_path, model):
     adapted = twin(model).adapt(make_waves(30, seed=1)[0], mode="markov")
     found = label_windows(adapted, file, tmp_path / "out", chunk=CHUNK)

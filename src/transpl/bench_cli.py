@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transpl.cli_words import setting_value, split_setting
+from transpl.cli_options import setting_value, split_setting
 from transpl.errors import InputError, one_of, wrong
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from transpl.cli_options import (
     Threads,
     TimeColumn,
     Window,
+    model_and_reader,
     open_model,
     read_and_say,
 )
@@ -59,7 +60,13 @@ app.command(epilog="Example: `transpl table transpl-bench --which full --statist
 
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.")]
-Mode = Annotated[str, typer.Option(help="finetune: train on the pseudo-labels; markov: no gradient step.")]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        help="finetune: train on the pseudo-labels; markov: no gradient step.", show_default="markov for plus"
+    ),
+]
+Variant = Annotated[str, typer.Option(help="paper, or plus: what was found to label better, see docs/beyond.md.")]
 
 
 @app.command(epilog="Example: `transpl demo --out transpl-demo`")
@@ -70,7 +77,8 @@ def demo(
         str | None,
         typer.Option(help="Source and target domain, as 2-7. Default: 3-9 of watch, the first pair of others."),
     ] = None,
-    mode: Mode = "finetune",
+    variant: Variant = "paper",
+    mode: Mode = None,
     seed: Seed = 0,
     epochs: Epochs = 40,
     learning_rate: Annotated[float, typer.Option(help="Of both phases. Higher than the paper's, to be fast.")] = 2e-3,
@@ -88,6 +96,7 @@ def demo(
     job = jobs.from_dataset(data, source, target, mode=mode, all_source=True)
     _say(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
     model = TransPL(
+        variant=variant,
         random_state=seed,
         max_epochs=epochs,
         source_lr=learning_rate,
@@ -126,7 +135,8 @@ def adapt(
         list[Path] | None,
         typer.Option(help="Target windows that you labelled, as `transpl review` lists them. May be repeated."),
     ] = None,
-    mode: Mode = "finetune",
+    variant: Variant = "paper",
+    mode: Mode = None,
     patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
     width: Annotated[int, typer.Option(min=8, help="Size of the network: 64 or 128.")] = 64,
     sigma: Annotated[float, typer.Option(help="Smaller trusts shifted channels less.")] = 0.2,
@@ -157,6 +167,7 @@ def adapt(
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
     model = TransPL(
+        variant=variant,
         random_state=seed,
         max_epochs=epochs,
         n_threads=threads,
@@ -198,9 +209,8 @@ def predict(
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl.results import predictions_table, where, write_table
 
-    fitted, reading = open_model(model, threads, device)
-    reading |= _reading(time_col, group_col, channels, window, step)
-    recordings = read_and_say(input, domain=domain, domain_col=domain_col, **reading)
+    fitted, read = model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
+    recordings = read(input, domain=domain, domain_col=domain_col)
     table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)

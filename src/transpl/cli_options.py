@@ -1,11 +1,16 @@
-"""What several commands share: options about reading files and running, how both are used, how notes are said."""
+"""What several commands share: options about files, running and settings, how they are used, how notes are said."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from transpl.errors import wrong
 
 if TYPE_CHECKING:
     from transpl import TransPL
@@ -53,3 +58,36 @@ def read_and_say(path: Path, **reading: Any) -> Recordings:
     recordings = read_recordings(path, **reading)
     say(recordings.description)
     return recordings
+
+
+def model_and_reader(
+    folder: Path,
+    threads: int | None,
+    device: str,
+    time_col: str | None,
+    group_col: str | None,
+    channels: str | None,
+    window: int | None,
+    step: int | None,
+) -> tuple[TransPL, Callable[..., Recordings]]:
+    """A fitted model that runs here, and `read_and_say` that reads as its recordings were, but for what is given."""
+    fitted, reading = open_model(folder, threads, device)
+    return fitted, partial(read_and_say, **reading | reading_of(time_col, group_col, channels, window, step))
+
+
+def split_setting(text: str, option: str) -> tuple[str, str]:
+    """Read name=value; `option` is what to complain about."""
+    name, sign, value = text.partition("=")
+    if not sign or not name or not value:
+        raise wrong(option, expected="name=value", got=repr(text), advice="As max_epochs=40.")
+    return name, value
+
+
+def setting_value(text: str) -> Any:
+    """A number, true, false, None or a list as Python writes it; anything else is a text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

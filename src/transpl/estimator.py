@@ -11,16 +11,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl.drift import Drift
-from transpl.errors import unreadable, whole_number, wrong
+from transpl.errors import one_of, unreadable, wrong
 from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
-from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.methods.explaining import drift, explain, shift_report
+from transpl.methods.transpl_settings import MODE_OF, VARIANTS
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
@@ -31,13 +31,13 @@ from transpl.sources import (
     hold_out,
     is_table,
     plain,
+    prior_shares,
     say_what_is_dropped,
+    seed_of,
     target_rows,
 )
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows, name_channels
-
-_LARGEST_SEED = 2**32 - 1  # numpy's limit
 
 
 class TransPL(ClassifierMixin, BaseEstimator):
@@ -75,7 +75,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         weigh channels by their shift; False lets all count alike
     smoothing, epsilon
         what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
-        code) or "additive" (`epsilon` = 1e-6, the paper's print)
+        code), "additive" (`epsilon` = 1e-6, the paper's print) or "pseudocount" (`epsilon` = 0.1);
+        None is the variant's
     length
         the log likelihood is divided by the number of "transitions" (authors' code) or "codes" (print)
     confidence
@@ -92,6 +93,21 @@ class TransPL(ClassifierMixin, BaseEstimator):
     adapt_stopping
         adaptation is validated on held-out "source" rows (the paper), or also on trusted pseudo-"labels": it then goes
         on while the network still learns them
+    variant
+        "paper", or "plus": what was found to be better; it sets those of the following options that are None
+    vote
+        channels are joined by the "mean" of their posteriors (paper) or by the "product" of their likelihoods (plus)
+    calibrate
+        set how sharp likelihoods and classifier are on held-out source windows (plus)
+    classifier_evidence
+        the source network's own class probabilities join the vote (plus)
+    refine_rounds, refine_share
+        how often the target's windows, as labelled so far, are counted to their classes before the next vote
+        (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
+        surest, that is counted (0.5 in plus)
+    learning
+        fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
+        channel is which and learns the "vote" (plus): its probabilities for all target windows
     devices
         train data-parallel on so many devices
     n_threads
@@ -137,7 +153,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = 0,
         device: str = "auto",
         channel_alignment: bool = True,
-        smoothing: str = "floor",
+        smoothing: str | None = None,
         epsilon: float | None = None,
         length: str = "transitions",
         confidence: str = "max",
@@ -153,6 +169,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
         adapt_patience: int = 5,
         adapt_stopping: str = "source",
         warmup_steps: int = 50,
+        variant: str = "paper",
+        vote: str | None = None,
+        calibrate: bool | None = None,
+        classifier_evidence: bool | None = None,
+        refine_rounds: int | None = None,
+        refine_share: float | None = None,
+        learning: str | None = None,
         devices: int = 1,
         n_threads: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -188,6 +211,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.adapt_patience = adapt_patience
         self.adapt_stopping = adapt_stopping
         self.warmup_steps = warmup_steps
+        self.variant = variant
+        self.vote = vote
+        self.calibrate = calibrate
+        self.classifier_evidence = classifier_evidence
+        self.refine_rounds = refine_rounds
+        self.refine_share = refine_share
+        self.learning = learning
         self.devices = devices
         self.n_threads = n_threads
         self.checkpoint_dir = checkpoint_dir
@@ -201,7 +231,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_val, y_val : source rows that decide when to stop; without them a stratified 30 % of the source is held out
         sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
         """
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         settings, execution = self._settings(seed), self._execution()
         windows = self._windows(X, "X", min_length=2 * self.patch_length)
         is_target = target_rows(sample_domain, len(windows))
@@ -221,7 +251,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         method.fit_source(source, validation)
         method.number_source_rows(rows)
         if is_target.any():
-            method.adapt(windows[is_target])
+            method.adapt(windows[is_target], mode=self.own_mode)
         # Only a finished fit takes the place of the last one.
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
@@ -231,7 +261,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self,
         X_target: Any,
         prior: ArrayLike | dict[Any, float] | None = None,
-        mode: str = "finetune",
+        mode: str | None = None,
         *,
         few_labels: ArrayLike | dict[int, Any] | None = None,
         X_source: Any = None,
@@ -240,7 +270,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Adapt to unlabelled target windows, from the source model again at every call.
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
-        mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier
+        mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier.
+            By default the variant's: "finetune" for "paper", "markov" for "plus"
         few_labels : labels that a person gave to some target windows, {row: label} or one per window, None for no label
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
 
@@ -253,14 +284,15 @@ class TransPL(ClassifierMixin, BaseEstimator):
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
         known = few_label_indices(few_labels, len(windows), self.classes_)
-        method.adapt(windows, self.class_shares(prior), mode, known)
+        method.adapt(windows, self.class_shares(prior), self.own_mode if mode is None else mode, known)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
         """Add the transitions of more target windows to the counts; no gradient step, any order, any batches.
 
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
-        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change.
+        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change. Class
+        matrices do not follow the target here (`refine_rounds`): that takes all of it at once, in `adapt`.
         """
         self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
@@ -370,6 +402,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
         model.method_.state = state
         return model
 
+    @property
+    def own_mode(self) -> str:
+        """How `adapt` adapts unless told otherwise."""
+        one_of("variant", self.variant, tuple(VARIANTS))
+        return MODE_OF[self.variant]
+
     def fitted_method(self) -> TransPLMethod:
         """The fitted method, under the parameters as they are now."""
         check_is_fitted(self, "method_")
@@ -393,16 +431,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     def class_shares(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
         """Label proportions in the order of `classes_`, (K,), as `adapt` takes them."""
-        if prior is None:
-            return None
-        if not isinstance(prior, dict):
-            return check_prior(prior, len(self.classes_))
-        unknown = [label for label in prior if label not in self.classes_]
-        if unknown:
-            raise wrong(
-                "prior", expected=f"labels among {self.classes_.tolist()}", got=unknown, advice="Check spelling."
-            )
-        return np.array([prior.get(label, 0.0) for label in self.classes_.tolist()], dtype=np.float64)
+        return prior_shares(prior, self.classes_)
 
     @property
     def codebook_(self) -> NDArray[np.float64]:
@@ -453,20 +482,14 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return tags
 
     def _settings(self, seed: int) -> TransPLSettings:
+        one_of("variant", self.variant, tuple(VARIANTS))
         params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
-        return TransPLSettings(**{**params, "random_state": seed})
+        given = {name: value for name, value in params.items() if value is not None}
+        return TransPLSettings(**{**VARIANTS[self.variant], **given, "random_state": seed})
 
     def _execution(self) -> Execution:
         folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
         return Execution(self.device, self.devices, self.n_threads, folder, self.verbose)
-
-    def _seed(self) -> int:
-        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
-            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        whole_number("random_state", self.random_state, least=0)
-        if self.random_state > _LARGEST_SEED:
-            raise wrong("random_state", expected=f"at most {_LARGEST_SEED}", got=self.random_state, advice="Lower it.")
-        return int(self.random_state)
 
     def _windows(self, X: Any, name: str, **demands: Any) -> Windows:
         if X is None:

@@ -76,7 +76,7 @@ class Job:
     validation: Source | None = None
     test: Target | None = None
     prior: dict[str, float] | None = None
-    mode: str = "finetune"
+    mode: str | None = None  # the model's own
     few_labels: dict[int, str] | None = None
 
 
@@ -102,7 +102,7 @@ def run(job: Job, model: TransPL, out: Path, say: Say = lambda line: None) -> Ou
     return outcome
 
 
-def from_dataset(data: Dataset, source: int, target: int, *, mode: str = "finetune", all_source: bool = False) -> Job:
+def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = None, all_source: bool = False) -> Job:
     """Adapt to the train part of the target domain and score on its test part.
 
     The paper's protocol trains on the source's train part and lets its test part decide when to stop. With
@@ -199,8 +199,9 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     model.fit(job.source.X, job.source.y, *validation)
     before = model.predict(test.X)
     by_hand = f", {len(few)} labels given" if few else ""
-    say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {job.mode}{by_hand}")
-    model.adapt(job.target.X, prior=job.prior, mode=job.mode, few_labels=job.few_labels)
+    mode = job.mode or model.own_mode
+    say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {mode}{by_hand}")
+    model.adapt(job.target.X, prior=job.prior, mode=mode, few_labels=job.few_labels)
     pseudo = model.pseudo_label(job.target.X)
     table = predictions_table(model, test.X, test.where)
 
@@ -258,7 +259,7 @@ def _about(job: Job, model: TransPL) -> About:
 
 
 def _check(job: Job) -> None:
-    one_of("mode", job.mode, MODES)
+    one_of("mode", job.mode, (None, *MODES))
     channels = job.source.X[0].shape[0]
     if len(job.channel_names) != channels:
         raise wrong(

@@ -49,7 +49,7 @@ class ManyJob:
     reading: dict[str, Any]
     source_name: str = "source"
     prior: dict[str, float] | None = None
-    mode: str = "finetune"
+    mode: str | None = None  # the model's own
 
 
 def from_recordings(source: Recordings, files: Sequence[Path], reading: dict[str, Any], **options: Any) -> ManyJob:
@@ -162,7 +162,7 @@ def _identity(model: TransPL, rows: Sequence[Any]) -> str:
 
 
 def _check(job: ManyJob, out: Path) -> None:
-    one_of("mode", job.mode, MODES)
+    one_of("mode", job.mode, (None, *MODES))
     check_prior_classes(job.prior, job.source.y)
     if (out / "summary.json").exists():
         got = f"{out}, which holds the results of one target"

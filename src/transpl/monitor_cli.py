@@ -45,10 +45,9 @@ def monitor(
     """
     from transpl.files import write_json
 
-    fitted, reading = shared.open_model(model, threads, device)
-    reading |= shared.reading_of(time_col, group_col, channels, window, step)
-    new = shared.read_and_say(input, domain=domain, domain_col=domain_col, **reading)
-    trusted = None if reference is None else shared.read_and_say(reference, **reading)
+    fitted, read = shared.model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
+    new = read(input, domain=domain, domain_col=domain_col)
+    trusted = None if reference is None else read(reference)
     found = fitted.drift(
         new.X,
         None if trusted is None else trusted.X,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from safetensors.torch import save as serialize
@@ -25,8 +26,9 @@ from transpl.errors import unreadable
 from transpl.explanation import SourceCodes
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
-from transpl.methods.transpl import TransPLState
-from transpl.network import CodebookUsage, Network, NetworkSettings
+from transpl.methods.transpl_state import TransPLState
+from transpl.methods.vote import HeldOut
+from transpl.network import ChannelHead, CodebookUsage, Network, NetworkSettings
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
@@ -82,12 +84,18 @@ def fingerprint(state: TransPLState) -> str:
 def _tensors(state: TransPLState) -> dict[str, Tensor]:
     tensors = {f"source.{name}": tensor for name, tensor in state.source_network.state_dict().items()}
     if state.adapted_network is not None:
-        tensors |= {f"adapted.{name}": tensor for name, tensor in state.adapted_network.state_dict().items()}
+        adapted = state.adapted_network
+        learnt = adapted.linear if isinstance(adapted, ChannelHead) else adapted  # the rest of it is the source's
+        tensors |= {f"adapted.{name}": tensor for name, tensor in learnt.state_dict().items()}
     tensors["counts.class"] = torch.from_numpy(state.class_counts.counts)
     if state.target_counts is not None:
         tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
     if state.labelled_counts is not None:
         tensors["counts.labelled"] = torch.from_numpy(state.labelled_counts.counts)
+    if state.refined_counts is not None:
+        tensors["counts.refined"] = torch.from_numpy(state.refined_counts.counts)
+    if state.held_out is not None:
+        tensors |= {f"held_out.{name}": torch.from_numpy(array) for name, array in state.held_out._asdict().items()}
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -99,10 +107,17 @@ def _remembered(state: TransPLState) -> dict[str, Tensor]:
 
 
 def _source_codes(tensors: dict[str, Tensor]) -> SourceCodes | None:
-    known = {
-        name.removeprefix("remembered."): t.numpy() for name, t in tensors.items() if name.startswith("remembered.")
-    }
+    known = _arrays(tensors, "remembered.")
     return SourceCodes(**known) if known else None
+
+
+def _held_out(tensors: dict[str, Tensor]) -> HeldOut | None:
+    known = _arrays(tensors, "held_out.")
+    return HeldOut(**known) if known else None
+
+
+def _arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): t.numpy() for name, t in tensors.items() if name.startswith(prefix)}
 
 
 def _write_weights(home: Path, tensors: dict[str, Tensor]) -> tuple[str, str]:
@@ -134,24 +149,32 @@ def _read_card(path: Path) -> dict[str, Any]:
 
 
 def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
-    settings = NetworkSettings(**card["network"])
+    source = _network(NetworkSettings(**card["network"]), tensors, "source.")
     shares = card.get("target_shares")
     return TransPLState(
-        source_network=_network(settings, tensors, "source."),
+        source_network=source,
         class_counts=TransitionCounts(tensors["counts.class"].numpy()),
         codebook_usage={
             book: CodebookUsage(np.array(counts, np.int64)) for book, counts in card["codebook_usage"].items()
         },
         source_codes=_source_codes(tensors),
+        held_out=_held_out(tensors),
         target_counts=_counts(tensors, "counts.target"),
         labelled_counts=_counts(tensors, "counts.labelled"),
+        refined_counts=_counts(tensors, "counts.refined"),
         target_shares=None if shares is None else np.array(shares, np.float64),
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
-        adapted_network=_network(settings, tensors, "adapted.") if card["mode"] == "finetune" else None,
+        adapted_network=_adapted(source, tensors) if card["mode"] == "finetune" else None,
         mode=card["mode"],
         history=card["history"],
         seconds=card["seconds"],
     )
+
+
+def _adapted(source: Network, tensors: dict[str, Tensor]) -> Network | ChannelHead:
+    if "adapted.weight" in tensors:
+        return ChannelHead.of(source, tensors["adapted.weight"].numpy(), tensors["adapted.bias"].numpy())
+    return _network(source.settings, tensors, "adapted.")
 
 
 def _counts(tensors: dict[str, Tensor], name: str) -> TransitionCounts | None:

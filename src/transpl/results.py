@@ -22,6 +22,7 @@ from transpl.files import replacing, write_json
 
 NO_LABEL = ""
 _DIGITS = 6  # of shapes that are only drawn
+_VOTING = ("vote", "calibrate", "classifier_evidence", "refine_rounds", "learning")  # settings; see Saved.voting
 TRUE_LABEL = "true_label"  # column with what a person said
 
 
@@ -135,6 +136,7 @@ def channel_shift(model: TransPL) -> tuple[NDArray[np.float64], NDArray[np.float
 
 def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None) -> dict[str, Any]:
     """All that the report tells beside the scores, as plain data; `labels` are those after adaptation."""
+    settings = model.fitted_method().settings
     return {
         "transpl_version": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -156,7 +158,8 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
             {"name": name, "distance": float(distance), "weight": float(weight)}
             for name, distance, weight in zip(about.channel_names, *channel_shift(model), strict=True)
         ],
-        "sigma": model.sigma,
+        "sigma": settings.sigma,
+        "voting": {name: getattr(settings, name) for name in _VOTING},
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()

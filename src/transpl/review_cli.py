@@ -37,9 +37,8 @@ def review(
     if input is None:
         table = review_job(model, n, spread=spread)
     else:
-        fitted, reading = shared.open_model(model, threads, device)
-        reading |= shared.reading_of(time_col, group_col, channels, window, step)
-        recordings = shared.read_and_say(input, domain=domain, domain_col=domain_col, **reading)
+        fitted, read = shared.model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
+        recordings = read(input, domain=domain, domain_col=domain_col)
         table = review_recordings(fitted, recordings, n, spread=spread)
     write_table(out, table)
     typer.echo(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")

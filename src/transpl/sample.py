@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.errors import InputError, unreadable
+from transpl.explanation.thinning import evenly_spaced
 from transpl.files import read_npz, replacing
-from transpl.studies.thinning import evenly_spaced
 from transpl.windows import Windows, as_windows
 
 FILE = "sample.npz"

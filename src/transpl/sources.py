@@ -1,4 +1,4 @@
-"""What a caller hands to the estimator, made fit for a method: labels, domains, held-out rows."""
+"""What a caller hands to the estimator, made fit for a method: labels, class shares, domains, held-out rows, seed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from transpl.errors import InputError, wrong
+from transpl.errors import InputError, whole_number, wrong
+from transpl.markov.posterior import check_prior
 from transpl.methods import Labelled
 from transpl.methods.few_labels import UNKNOWN
 from transpl.windows import Windows
 
 HOLDOUT_SHARE = 0.3
+_LARGEST_SEED = 2**32 - 1  # numpy's limit
 
 
 def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
@@ -32,6 +35,16 @@ def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
 def plain(value: Any) -> Any:
     """A numpy number, as a parameter grid leaves it, as a Python number."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def seed_of(random_state: int | np.random.RandomState | None) -> int:
+    """A seed as scikit-learn's `random_state` gives it: itself, or drawn from a generator (None: the global one)."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    whole_number("random_state", random_state, least=0)
+    if random_state > _LARGEST_SEED:
+        raise wrong("random_state", expected=f"at most {_LARGEST_SEED}", got=random_state, advice="Lower it.")
+    return int(random_state)
 
 
 def check_labels(y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> NDArray:
@@ -104,6 +117,18 @@ def _known_labels(few_labels: Any, n: int) -> dict[int, Any]:
         expected = f"{n} labels, one per target window, None where unknown, or {{row: label}}"
         raise wrong("few_labels", expected=expected, got=f"shape {labels.shape}", advice="Pass them beside X_target.")
     return {row: label for row, label in enumerate(labels) if label is not None and label == label and label != ""}
+
+
+def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -> NDArray[np.float64] | None:
+    """Class proportions in the order of `classes`, (K,); a dict gives them by label, 0 for labels it lacks."""
+    if prior is None:
+        return None
+    if not isinstance(prior, dict):
+        return check_prior(prior, len(classes))
+    unknown = [label for label in prior if label not in classes]
+    if unknown:
+        raise wrong("prior", expected=f"labels among {classes.tolist()}", got=unknown, advice="Check spelling.")
+    return np.array([prior.get(label, 0.0) for label in classes.tolist()], dtype=np.float64)
 
 
 def is_table(X: Any) -> bool:

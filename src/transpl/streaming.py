@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -24,6 +24,7 @@ from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl.markov import TransitionCounts
 from transpl.methods import TransPLMethod
 from transpl.methods.transpl import CHUNK
+from transpl.methods.vote import Coded
 from transpl.network.inference import BATCH, code_type
 from transpl.persistence import fingerprint
 from transpl.training.progress import windows_bar
@@ -32,7 +33,7 @@ from transpl.windows import Windows, as_windows
 _FORMAT = "transpl-labels-1"
 _SAMPLE = 16  # windows that tell one file from another
 _COUNTED_AT_ONCE = 1 << 20
-_ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy")
+_ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy", "opinions.npy")
 _AFRESH = "Choose another folder, or delete this one to start afresh."
 
 
@@ -92,20 +93,29 @@ def _as_it_is(method: TransPLMethod, windows: _WindowFile) -> Answer:
 
 
 def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
-    """Probabilities from the codes that one pass of the encoder leaves on the disk, as those of a new target domain."""
+    """Probabilities from what one pass of the encoder leaves on the disk, as those of a new target domain."""
     n, D, N = len(windows), windows.n_channels, windows.n_patches
     codes = run.array("codes.npy", (n, D, N), code_type(method.settings.n_coarse))
+    heeded = method.settings.classifier_evidence
+    opinions = run.array("opinions.npy", (n, method.n_classes), np.float64) if heeded else None
 
     def encode(rows: slice) -> None:
-        write_rows(codes, rows.start, method.codes(windows[rows]))
+        coded = method.coded(windows[rows])
+        write_rows(codes, rows.start, coded.codes)
+        if opinions is not None and coded.opinions is not None:
+            write_rows(opinions, rows.start, coded.opinions)
+
+    def coded(rows: slice) -> Coded:
+        return Coded(map_npy(codes)[rows], None if opinions is None else map_npy(opinions)[rows])
 
     run.work_through("encoded", "encoding", chunk, encode)
     counts = TransitionCounts.empty(D, method.settings.n_coarse)
     for rows in _slices(0, n, chunk):
         counts += method.count_codes(map_npy(codes)[rows])
     counts.save(run.folder / "target_counts.npz")
-    label = method.labeller(counts, prior=None)
-    return lambda rows: label(map_npy(codes)[rows]).probabilities
+    there = replace(method.state.unadapted(), target_counts=counts)
+    vote = method.vote(method.refined(there, lambda: ((rows, coded(rows)) for rows in _slices(0, n, chunk))))
+    return lambda rows: vote.probabilities(coded(rows))
 
 
 def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:
@@ -209,7 +219,7 @@ class _Run:
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Path:
         """Path of a .npy file of this shape, made if the run has not reached it yet."""
         path = self.folder / f"{name}.part"
-        done = self.state.encoded if name == "codes.npy" else self.state.labelled
+        done = self.state.encoded if name in ("codes.npy", "opinions.npy") else self.state.labelled
         if done == 0:
             new_npy(path, shape, dtype)
         elif not path.is_file():  # all rows are there, and the last run ended between renaming and its last word

@@ -26,8 +26,8 @@ from transpl.datasets.cards import (
     check_card,
     contents,
     make_card,
+    publish,
     read_card,
-    write_card,
 )
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.synthetic import make_shifted
@@ -59,7 +59,7 @@ def npz(tmp_path: Path) -> Path:
 
 def test_a_card_says_what_is_in_the_file(npz: Path) -> None:
     dataset = made()
-    card = write_card(npz, PROVENANCE)
+    card = publish(npz, npz, PROVENANCE)
     assert read_card(npz) == card == json.loads(card_path(npz).read_text())
     check_card(npz, card)
     assert (card["windows"], card["length"], card["channels"]) == (30, 8, list(dataset.channel_names))
@@ -72,7 +72,7 @@ def test_a_card_says_what_is_in_the_file(npz: Path) -> None:
 
 
 def test_another_npz_is_noticed(npz: Path) -> None:
-    card = write_card(npz, PROVENANCE)
+    card = publish(npz, npz, PROVENANCE)
     save_prepared(make_shifted(n_train=6, n_test=4, length=8, seed=1), npz)
     with pytest.raises(NotReadable, match="not the file its card was written for"):
         check_card(npz, card)

@@ -9,7 +9,7 @@ import pytest
 
 from transpl import datasets
 from transpl.datasets.base import TEST, TRAIN, Dataset
-from transpl.datasets.cards import Provenance, write_card
+from transpl.datasets.cards import Provenance, publish
 from transpl.datasets.normalise import RULES, normalised, statistics
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.synthetic import make_shifted
@@ -117,7 +117,7 @@ def test_load_scales_and_refuses_to_scale_twice(tmp_path: Path, monkeypatch: pyt
     npz = tmp_path / "mine.npz"
     save_prepared(normalised(made(), "per_split"), npz)
     assert len(datasets.load("mine", normalise="per_domain_train")) == 60  # no card: nothing is known
-    write_card(npz, Provenance("prepare", "Mine", "rule", [], {}, normalise="per_split"))
+    publish(npz, npz, Provenance("prepare", "Mine", "rule", [], {}, normalise="per_split"))
     assert len(datasets.load("mine")) == 60
     with pytest.raises(InputError, match=r"normalise: expected 'none', because .* was prepared with 'per_split'"):
         datasets.load("mine", normalise="per_domain_train")

@@ -394,7 +394,8 @@ def test_files_of_others_are_not_replaced(recipe: Recipe, archive: Path, home: P
     save_prepared(make_shifted(n_train=6, n_test=4), home / "wisdm.npz")
     with pytest.raises(NotReadable, match="has no card"):
         prepare("wisdm", source=archive)
-    cards.write_card(home / "wisdm.npz", cards.Provenance("make", "Mine", "rule", [], {}))
+    npz = home / "wisdm.npz"
+    cards.publish(npz, npz, cards.Provenance("make", "Mine", "rule", [], {}))
     with pytest.raises(NotReadable, match="was made by transpl datasets make"):
         prepare("wisdm", source=archive)
     prepare("wisdm", source=archive, force=True)

@@ -23,18 +23,21 @@ ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answe
         {},
         {"ragged": True, "prior": np.array([0.1, 0.2, 0.7]), "prior_temperature": 1 / 3, "length": "codes"},
         {"signals": None, "nearest": None, "absent": 1, "mode": "markov", "confidence_rule": "kl"},
+        {"vote": "product", "sharpness": 1 / 3, "network": 2 / 7},
+        {"network": 1.0},
     ],
 )
 def test_everything_comes_back_to_the_last_bit(tmp_path, case):
     e = made_up(**case)
     e.save(tmp_path / "e.npz")
     again = Explanation.load(tmp_path / "e.npz")
-    for name in (*ARRAYS, "probabilities", "posteriors", "votes", "labels"):
+    for name in (*ARRAYS, "probabilities", "posteriors", "labels"):
         assert np.array_equal(getattr(again, name), getattr(e, name)), name
         assert getattr(again, name).dtype == getattr(e, name).dtype, name
-    for name in ("channel_names", "mode", "patch_length", "prior_temperature", "length", "confidence_rule"):
+    plain = ("channel_names", "mode", "patch_length", "prior_temperature", "length", "confidence_rule")
+    for name in (*plain, "vote", "sharpness", "classifier_sharpness"):
         assert getattr(again, name) == getattr(e, name)
-    for name in ("prior", "signals"):
+    for name in ("prior", "signals", "opinions"):
         one, other = getattr(again, name), getattr(e, name)
         assert one is other if other is None else np.array_equal(one, other)
     assert (again.nearest is None) == (e.nearest is None)
@@ -53,6 +56,19 @@ def test_labels_of_any_plain_type_survive(tmp_path, classes):
     again = Explanation.load(tmp_path / "e.npz")
     assert again.classes.tolist() == classes.tolist()
     assert again.classes.dtype == classes.dtype
+
+
+def test_a_file_of_old_is_of_the_plain_mean(tmp_path):
+    path, e = tmp_path / "e.npz", made_up()
+    e.save(path)
+    arrays = dict(np.load(path))
+    about = json.loads(arrays["about"].tobytes())
+    for name in ("vote", "sharpness", "classifier_sharpness"):
+        del about[name]
+    np.savez(path, **{**arrays, "about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
+    again = Explanation.load(path)
+    assert (again.vote, again.sharpness, again.opinions, again.classifier_sharpness) == ("mean", 1.0, None, None)
+    assert np.array_equal(again.probabilities, e.probabilities)
 
 
 def test_no_window_at_all_survives(tmp_path):
@@ -101,6 +117,10 @@ def edited(path, **change):
         {"format": "transpl-explanation-2"},
         {"mode": "guess"},
         {"mode": ["finetune"]},
+        {"vote": "median"},
+        {"sharpness": "sharp"},
+        {"classifier_sharpness": 1.0},
+        {"opinions": np.ones((12, 3))},
         {"prior_temperature": "hot"},
         {"channel_names": ["x"]},
         {"channel_names": 4},

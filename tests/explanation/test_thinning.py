@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from transpl.explanation import thinned
-from transpl.explanation.thinning import _quotas
+from transpl.explanation.thinning import _quotas, evenly_spaced
+
+
+def test_few_rows_stand_for_many():
+    assert evenly_spaced(5, 10).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
+    assert evenly_spaced(10, 0).tolist() == evenly_spaced(0, 4).tolist() == []
 
 
 def test_a_few_are_all_shown():

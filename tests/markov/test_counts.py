@@ -257,7 +257,7 @@ def test_asking_for_probabilities_leaves_the_counts_alone():
 
 
 def test_an_unknown_smoothing_is_refused():
-    with refusal("smoothing", "'floor', 'additive', 'none'"):
+    with refusal("smoothing", "'floor', 'additive', 'pseudocount', 'none'"):
         HAND.probabilities("laplace")
 
 

@@ -20,8 +20,9 @@ from transpl.training.rows import epoch_batches
 from transpl.windows import as_windows
 
 ALL = names()
-NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only"}  # references, which adapt nothing
-NO_WEIGHT = {"transpl", "transpl-ws"}  # the weights of its losses are learnt, there is none to set to zero
+NO_GRADIENT = {"transpl-markov", "transpl-plus", "transpl-plus-ws"}  # count and vote, and train nothing
+NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only", *NO_GRADIENT}  # references adapt nothing
+NO_WEIGHT = {"transpl", "transpl-ws", *NO_GRADIENT}  # weights of losses are learnt, or there is no loss
 OF_HEADS_ALONE = {"overlap"}  # terms that no feature enters: ATT's penalty is on the weights of its heads
 OTHER_NETWORK = {"sasa"}  # classifies features that No Adapt does not have
 LEARNS_LATE = {

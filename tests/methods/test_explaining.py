@@ -65,6 +65,38 @@ def test_parts_give_the_probabilities_of_pseudo_label(method, target, adapted):
         np.testing.assert_allclose(e.confidence, found.confidence, atol=1e-12)
 
 
+BEYOND = [
+    {"vote": vote, "classifier_evidence": classifier, "calibrate": calibrate, "refine_rounds": 3 * calibrate}
+    for vote, classifier, calibrate in product(("mean", "product"), (False, True), (False, True))
+]
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+@pytest.mark.parametrize("beyond", BEYOND, ids=str)
+def test_every_vote_is_told_to_the_last_bit(method, beyond, adapted):
+    method.settings = replace(method.settings, smoothing="pseudocount", sigma=0.2, **beyond)
+    if adapted:
+        method.adapt(TARGET, np.array([0.5, 0.4, 0.1]), mode="markov")
+    for target, prior in ((TARGET, None), (SHORTER, PRIORS[1])):
+        e, found = explain(method, target, CLASSES, NAMES, prior), method.pseudo_label(target, prior)
+        assert np.array_equal(e.probabilities, found.probabilities)
+        assert np.array_equal(e.answers, method.predict_proba(target))
+        assert (e.opinions is None) != beyond["classifier_evidence"]
+        for window in range(0, len(e), 5):
+            parts = e.contributions(window)
+            assert parts.channels.sum() + parts.classifier == pytest.approx(parts.margin, abs=1e-12)
+            assert e.sentence(window)
+
+
+def test_class_counts_that_follow_the_target_are_explained(method):
+    plain = explain(method, TARGET, CLASSES, NAMES)
+    method.settings = replace(method.settings, refine_rounds=2)
+    method.adapt(TARGET, mode="markov")
+    followed = explain(method, TARGET, CLASSES, NAMES)
+    assert not np.array_equal(plain.log_probabilities, followed.log_probabilities)
+    assert np.array_equal(plain.distances, followed.distances)
+
+
 def test_channels_that_all_shifted_away_count_alike_and_are_warned_of_once(method):
     method.settings = replace(method.settings, sigma=1e-6)
     method.adapt(TARGET, mode="markov")
@@ -130,6 +162,19 @@ def test_what_shifted_is_what_the_method_weighs_by(method):
     assert report.target_shares is None
     method.settings = replace(method.settings, channel_alignment=False)
     assert shift_report(method, CLASSES, NAMES).weights.tolist() == [1.0, 1.0]
+
+
+def test_a_shift_between_smoothed_counts(method):
+    method.settings = replace(method.settings, smoothing="pseudocount")
+    method.adapt(TARGET, mode="markov")
+    report = shift_report(method, CLASSES, NAMES)
+    np.testing.assert_allclose(report.distances, method.channel_distances(method.state.target_counts), atol=1e-15)
+    p, q = (
+        counts.probabilities("pseudocount")
+        for counts in (method.state.class_counts.pooled(), method.state.target_counts)
+    )
+    assert (report.row_distances[(p != q).any(axis=-1)] > 0).all()
+    assert len(report.transitions()) > 0
 
 
 def test_class_proportions_of_the_target_are_the_mean_vote_of_the_windows_that_were_labelled(method):

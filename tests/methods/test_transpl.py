@@ -105,7 +105,7 @@ def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
 
 
 def test_adapting_without_training_costs_one_pass_of_the_encoder_and_counts_nothing_else(method, passes, monkeypatch):
-    monkeypatch.setattr(method, "labeller", lambda *_: pytest.fail("no label is needed"))
+    monkeypatch.setattr(method, "vote", lambda *_: pytest.fail("no label is needed"))
     method.adapt(TARGET, mode="markov")
     assert passes == [3, 3, 3, 3, 3, 1]
 

@@ -131,6 +131,47 @@ def test_words_of_the_paper_stay_in_their_box():
         assert word in text
 
 
+VOTINGS = {
+    "product": {
+        "vote": "product",
+        "calibrate": True,
+        "classifier_evidence": True,
+        "refine_rounds": 7,
+        "learning": "vote",
+    },
+    "mean": {
+        "vote": "mean",
+        "calibrate": False,
+        "classifier_evidence": False,
+        "refine_rounds": 0,
+        "learning": "labels",
+    },
+}
+PLUS = summary(mode="markov", voting=VOTINGS["product"])
+
+
+def test_the_vote_is_told_as_it_is():
+    old, mean = (text_of(page_of(saved(summary=about))) for about in (summary(), summary(voting=VOTINGS["mean"])))
+    assert old == mean
+    for words in ("therefore flat", "The vote of all channels, weighted by trust", "most confident of them"):
+        assert words in mean
+    text = text_of(page_of(saved(made_up(windows=np.arange(12), vote="product", network=1.0), summary=PLUS)))
+    for words in (
+        "labelled again, up to 7 times",
+        "set on held-out windows of the source",
+        "likelihoods are multiplied",
+        "half of the say is its own",
+        "the factors multiply, to the lead exactly",
+        "a vote of the channels over the patterns that follow each other, and of the network",
+        "right by the vote of channels and network",
+        "What channels and network vote",
+        "learn the vote's probabilities",
+        "On the source the network of the best round",
+    ):
+        assert words in text
+        assert words not in mean
+
+
 def test_page_without_truth_has_no_scores():
     known = saved()
     blank = {**known.summary, "test": {**known.summary["test"], "true_class_shares": None}}

@@ -223,6 +223,42 @@ def test_nothing_of_all_this_made_trouble(tab):
     assert tab.problems == []
 
 
+def cells(tab, selector):
+    rows = f"[...document.querySelectorAll('{selector} tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))"
+    return [[cell.replace("\N{MINUS SIGN}", "-") for cell in row] for row in tab.value(rows)]
+
+
+@pytest.mark.parametrize("network", [None, 2.0])
+def test_log_odds_are_shown_as_factors_and_the_network_as_a_voter(chromium, tmp_path, network):
+    e = made_up(windows=np.arange(12), vote="product", sharpness=8.0, network=network, mode="markov")
+    page = tmp_path / "product.html"
+    page.write_text(render(saved(e)))
+    chromium.open(page, fragment="#window-3")
+    found, c = e.contributions(3), 1 if network is None else 0.5
+    parts = dict(zip(e.channel_names, found.channels, strict=True))
+    shares = dict(zip(e.channel_names, c * e.shares, strict=True))
+    if network is not None:
+        parts["network"], shares["network"] = found.classifier, c
+    votes = cells(chromium, "#window-votes")
+    assert [row[0] for row in votes] == sorted(shares, key=lambda name: -shares[name])
+    for name, share, factor in votes:
+        sign, ratio = factor.split()
+        assert float(share.split()[0]) == pytest.approx(100 * shares[name], abs=0.051)
+        assert float(ratio) ** (1 if sign == "\N{MULTIPLICATION SIGN}" else -1) == pytest.approx(
+            np.exp(parts[name]), rel=1e-3
+        )
+    lead = re.search(
+        rf"put {found.label} ahead of {found.against} by a factor of ([\d.]+),", text(chromium, "#votes-words")
+    )
+    assert float(lead[1]) == pytest.approx(np.exp(found.margin), rel=1e-3)
+    chromium.value("document.getElementById('numbers').open = true")
+    *numbers, vote = cells(chromium, "#numbers")
+    assert {row[0]: float(row[-1]) for row in numbers} == pytest.approx(parts, abs=2e-6)
+    assert float(vote[-1]) == pytest.approx(found.margin, abs=2e-6)
+    assert [float(cell.split()[0]) for cell in vote[3:-1]] == pytest.approx(100 * e.probabilities[3], abs=2e-4)
+    assert chromium.problems == []
+
+
 def test_many_channels_unequal_lengths_and_hostile_names_make_no_trouble(chromium, tmp_path):
     hostile = '</script><img src=x onerror="alert(1)">&amp;'
     names = tuple(f"{hostile}{d}" for d in range(14))

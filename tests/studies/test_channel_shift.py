@@ -10,7 +10,6 @@ import pytest
 from tiny_subject import tiny_subject
 
 from transpl.studies.channel_shift import POINTS, alignment_study, prototype_distances, rank_correlation
-from transpl.studies.thinning import evenly_spaced
 from transpl.windows import Windows
 
 
@@ -54,8 +53,6 @@ def test_rank_correlation():
 
 
 def test_few_points_stand_for_many():
-    assert evenly_spaced(5, 10).tolist() == [0, 1, 2, 3, 4]
-    assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
     subject = tiny_subject()
     many = Windows(np.tile(subject.windows.source.values, (14, 1, 1)), np.tile(subject.windows.source.lengths, 14))
     found = alignment_study(replace(subject, sides=replace(subject.windows, source=many)))

@@ -79,19 +79,10 @@ def figure(table: str, dataset: str, row: str, metric: str, pair: str = AVERAGE)
     return figures().get(Key(table, dataset, row, metric, pair))
 
 
-def datasets_of(table: str) -> tuple[str, ...]:
-    """The data sets of a table, as printed from left to right."""
-    return _distinct(table, "dataset")
-
-
 def rows_of(table: str, dataset: str) -> tuple[str, ...]:
     """The rows of a table for a data set, as printed from top to bottom."""
-    return _distinct(table, "row", dataset)
-
-
-def metrics_of(table: str) -> tuple[str, ...]:
-    """The scores that a table gives."""
-    return _distinct(table, "metric")
+    one_of("table", table, TABLES)
+    return tuple(dict.fromkeys(key.row for key in figures() if (key.table, key.dataset) == (table, dataset)))
 
 
 @cache
@@ -123,9 +114,3 @@ def _cells(content: dict[str, Any]) -> Iterator[tuple[Key, float | None]]:
 
 def _doubt(name: str, kind: str, reason: str, where: dict[str, list[str]], measures: str | None = None) -> Doubt:
     return Doubt(name, kind, reason, measures, MappingProxyType({part: tuple(where[part]) for part in where}))
-
-
-def _distinct(table: str, part: str, dataset: str | None = None) -> tuple[str, ...]:
-    one_of("table", table, TABLES)
-    chosen = (key for key in figures() if key.table == table and dataset in (None, key.dataset))
-    return tuple(dict.fromkeys(getattr(key, part) for key in chosen))

@@ -88,13 +88,6 @@ def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
     }
 
 
-def write_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
-    """Write the card beside the npz and return it."""
-    card = make_card(npz, provenance)
-    write_json(card_path(npz), card)
-    return card
-
-
 def publish(staged: Path, npz: Path, provenance: Provenance) -> dict[str, Any]:
     """Move a finished npz of the same name and disk to its place, and write its card.
 

@@ -1,11 +1,8 @@
-r"""How much each transition moved the vote.
+r"""How much each transition, each channel, the prior and the classifier moved the vote.
 
-A channel gives label a rather than b the margin
-
-    share_d (p_a - p_b) = share_d (p_a + p_b) tanh(o_d / 2),    o_d = (1 / L) \sum_t o_{d,t} + prior,
-
-where o_{d,t} = log p(s_{t+1} | s_t, a, d) - log p(s_{t+1} | s_t, b, d). The margin is shared out among the terms of o_d
-in proportion to them. No part is estimated: transitions and prior add up to the channel, channels to y_a - y_b.
+The lead of a label over another is a difference of probabilities where channels are joined by their mean
+(`probability_parts`), and of log probabilities where a product is involved (`log_odds_parts`). No part is estimated:
+transitions and prior add up to the channel, channels and classifier to the lead.
 """
 
 from __future__ import annotations
@@ -17,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.errors import wrong
+from transpl.explanation.log_odds_parts import log_odds_parts
+from transpl.explanation.odds import odds_of
+from transpl.explanation.probability_parts import probability_parts
 
 if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
+
+PROBABILITY, LOG_ODDS = "probability", "log odds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,10 @@ class Contributions:
     transitions : (D, N-1) its part of the margin
     prior : (D,) the part that is left: the prior's, and all of it where the source never showed one of both classes
     channels : (D,) transitions and prior of each channel
-    margin : y_label - y_against, the sum of `channels`
+    margin : y_label - y_against, or log y_label - log y_against; the sum of `channels` and `classifier`
+    classifier : the part of the source network's own opinion; 0 where it does not vote
+    scale : what all parts are parts of, a difference of "probability" or "log odds"; in the latter a probability below
+        1e-12 counts as 1e-12
     """
 
     label: Any
@@ -40,20 +45,32 @@ class Contributions:
     prior: NDArray[np.float64]
     channels: NDArray[np.float64]
     margin: float
+    classifier: float = 0.0
+    scale: str = PROBABILITY
 
 
 def contributions_of(one: Explanation, label: Any = None, against: Any = None) -> Contributions:
     """Split the margin of an explanation of one window."""
-    (a, b), labels = rivals(one, label, against), one.classes.tolist()
-    terms, p = one.transition_log_probabilities[0], one.posteriors[0]
-    log_odds = _difference(terms[..., a], terms[..., b])
-    parts = log_odds / one.divisors[0][:, None]
-    with np.errstate(invalid="ignore"):  # infinite odds are the prior's part
-        total = parts.sum(axis=1) + _prior_odds(one, a, b)
-        transitions = np.nan_to_num(parts * _slope(total, one.shares * (p[:, a] + p[:, b]))[:, None], nan=0.0)
-    channels = one.shares * (p[:, a] - p[:, b])
-    prior = channels - transitions.sum(axis=1)
-    return Contributions(labels[a], labels[b], log_odds, transitions, prior, channels, float(channels.sum()))
+    (a, b), labels, scale = rivals(one, label, against), one.classes.tolist(), scale_of(one)
+    odds = odds_of(one, a, b)
+    parts = (probability_parts if scale == PROBABILITY else log_odds_parts)(one, a, b, odds)
+    return Contributions(
+        labels[a],
+        labels[b],
+        odds.transitions,
+        parts.transitions,
+        parts.channels - parts.transitions.sum(axis=1),
+        parts.channels,
+        float(parts.channels.sum()) + parts.classifier,
+        parts.classifier,
+        scale,
+    )
+
+
+def scale_of(explanation: Explanation) -> str:
+    """What the parts of its margins are parts of."""
+    plain = explanation.vote == "mean" and explanation.classifier_sharpness is None
+    return PROBABILITY if plain else LOG_ODDS
 
 
 def rivals(one: Explanation, label: Any, against: Any) -> tuple[int, int]:
@@ -69,23 +86,3 @@ def rivals(one: Explanation, label: Any, against: Any) -> tuple[int, int]:
     if a == b:
         raise wrong("against", expected="another class than label", got=repr(against), advice="Choose another one.")
     return a, b
-
-
-def _difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a - b, 0 where both are -inf: neither class is known, so nothing speaks for either."""
-    unknown = np.isneginf(a) & np.isneginf(b)
-    return np.where(unknown, 0.0, a) - np.where(unknown, 0.0, b)
-
-
-def _prior_odds(one: Explanation, a: int, b: int) -> NDArray[np.float64]:
-    if one.prior is None:
-        return np.zeros(())
-    with np.errstate(divide="ignore"):
-        log_prior = np.log(one.prior) / one.prior_temperature
-    return _difference(log_prior[a], log_prior[b])
-
-
-def _slope(total: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return scale * tanh(total / 2) / total, and its limit scale / 2 at 0."""
-    safe = np.where(total == 0, 1.0, total)
-    return scale * np.where(total == 0, 0.5, np.tanh(safe / 2) / safe)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl.explanation.contributions import Contributions, contributions_of
+from transpl.explanation.contributions import PROBABILITY, Contributions, contributions_of
 
 if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
@@ -41,7 +41,7 @@ class ChannelEvidence:
 
     share : of the vote
     for_label, for_against : the channel's own probabilities of the two classes
-    contribution : share * (for_label - for_against), its part of the margin
+    contribution : its part of the margin; on the scale of probabilities share * (for_label - for_against)
     """
 
     channel: str
@@ -58,7 +58,10 @@ class Evidence:
 
     window : row number
     probability : of `label` by the vote
-    margin : probability of `label` less that of `against`; all channels' contributions add up to it
+    margin : probability of `label` less that of `against`, or the difference of their logarithms; all channels'
+        contributions and the classifier's add up to it
+    classifier : the contribution of the source network's own opinion; 0 where it does not vote
+    scale : of margin and contributions, "probability" or "log odds"
     """
 
     window: int
@@ -70,6 +73,8 @@ class Evidence:
     channels_against: tuple[ChannelEvidence, ...]
     transitions_for: tuple[TransitionEvidence, ...]
     transitions_against: tuple[TransitionEvidence, ...]
+    classifier: float = 0.0
+    scale: str = PROBABILITY
 
     def table(self) -> pd.DataFrame:
         """The transitions, one per row; column `side` is "for" or "against"."""
@@ -94,6 +99,8 @@ def evidence_of(one: Explanation, n: int, label: Any, against: Any) -> Evidence:
         channels_against=tuple(_channel(one, found, d) for d in _largest(-found.channels, D)),
         transitions_for=tuple(_transition(one, found, at) for at in _largest(transitions, n)),
         transitions_against=tuple(_transition(one, found, at) for at in _largest(-transitions, n)),
+        classifier=found.classifier,
+        scale=found.scale,
     )
 
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     AnyExplanation = TypeVar("AnyExplanation", bound=Explanation)
 
 _FORMAT = "transpl-explanation-1"
-_ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals")
+_ARRAYS = (
+    *("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals"),
+    "opinions",
+)
 _PLAIN = ("mode", "patch_length", "prior_temperature", "length", "confidence_rule")
+_LATER = ("vote", "sharpness", "classifier_sharpness")  # files of old lack them
 
 
 def write_explanation(path: str | os.PathLike[str], explanation: Explanation) -> None:
@@ -30,7 +34,7 @@ def write_explanation(path: str | os.PathLike[str], explanation: Explanation) ->
         "format": _FORMAT,
         "classes": {"dtype": explanation.classes.dtype.str, "values": explanation.classes.tolist()},
         "channel_names": list(explanation.channel_names),
-        **{name: getattr(explanation, name) for name in _PLAIN},
+        **{name: getattr(explanation, name) for name in (*_PLAIN, *_LATER)},
     }
     if explanation.nearest is not None:
         arrays |= {"nearest_rows": explanation.nearest.rows, "nearest_distances": explanation.nearest.distances}
@@ -59,6 +63,7 @@ def _fields(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]
     return {
         **{name: arrays[name] for name in _ARRAYS if name in arrays},
         **{name: about[name] for name in _PLAIN},
+        **{name: about[name] for name in _LATER if name in about},
         "classes": np.array(about["classes"]["values"], dtype),
         "channel_names": tuple(about["channel_names"]),
         "nearest": _nearest(about, arrays, dtype) if "nearest_labels" in about else None,

@@ -1,4 +1,4 @@
-"""Which windows to show where there are too many."""
+"""Which windows to take where there are too many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST = 400
+
+
+def evenly_spaced(n: int, at_most: int) -> NDArray[np.int64]:
+    """At most so many of the rows 0..n-1, the first and the last among them, in equal steps; the same at every call."""
+    if n <= at_most:
+        return np.arange(n)
+    return np.linspace(0, n - 1, at_most).round().astype(np.int64)
 
 
 def thinned(probabilities: NDArray[np.float64], most: int = MOST) -> NDArray[np.int64]:
@@ -21,7 +28,7 @@ def thinned(probabilities: NDArray[np.float64], most: int = MOST) -> NDArray[np.
     doubtful, others = order[: most // 2], order[most // 2 :]
     groups = [others[label[others] == k] for k in range(K)]
     quotas = _quotas([len(group) for group in groups], most - len(doubtful))
-    spread = [_evenly(group, quota) for group, quota in zip(groups, quotas, strict=True)]
+    spread = [group[evenly_spaced(len(group), quota)] for group, quota in zip(groups, quotas, strict=True)]
     return np.sort(np.concatenate([doubtful, *spread]))
 
 
@@ -36,8 +43,3 @@ def _quotas(sizes: list[int], total: int) -> list[int]:
             quotas[k] += more
             total -= more
     return quotas
-
-
-def _evenly(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Take n of the rows at equal distances, both ends included."""
-    return rows[np.linspace(0, len(rows) - 1, n).round().astype(np.int64)] if n else rows[:0]

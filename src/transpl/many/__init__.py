@@ -35,7 +35,7 @@ def adapt_many(
     model: TransPL,
     targets: Mapping[str, Any],
     *,
-    mode: str = "finetune",
+    mode: str | None = None,
     priors: Mapping[str, ArrayLike | dict[Any, float]] | None = None,
     X_source: Any = None,
     y_source: ArrayLike | None = None,
@@ -67,6 +67,7 @@ def adapt_many(
     """
     if not isinstance(model, TransPL):
         raise wrong("model", expected="a fitted TransPL", got=type(model).__name__, advice="Fit or load one.")
+    mode = model.own_mode if mode is None else mode
     one_of("mode", mode, MODES)
     check_workers(jobs, backend, retries, address)
     home = _checked_home(out, address)

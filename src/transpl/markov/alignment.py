@@ -39,15 +39,15 @@ def row_distances(
 
     returns : (channels, n), the cost of turning row i of the source matrix into row i of the target matrix
 
-    With "additive" smoothing both matrices are smoothed first (the printed rule). Otherwise a row
-    that is empty on either side costs 0 (the authors' rule).
+    With "additive" smoothing (the printed rule) and with "pseudocount" both matrices are smoothed first. Otherwise a
+    row that is empty on either side costs 0 (the authors' rule).
     """
     # POT imports every array library it finds; pay for that only when a distance is asked for.
     from ot import emd2
 
     one_of("smoothing", smoothing, SMOOTHING)
     M = _check(source, target, cost)
-    view = "additive" if smoothing == "additive" else "none"
+    view = "none" if smoothing == "floor" else smoothing
     p, q = source.probabilities(view, epsilon), target.probabilities(view, epsilon)
     seen = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0)
     distances = np.zeros(seen.shape)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import InputError, one_of, share, unreadable, wrong
+from transpl.errors import InputError, one_of, positive, share, unreadable, wrong
 from transpl.files import read_npz, replacing
 
-SMOOTHING = ("floor", "additive", "none")
-DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "none": 0.0}
+SMOOTHING = ("floor", "additive", "pseudocount", "none")
+DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "pseudocount": 0.1, "none": 0.0}
 _TRANSITIONS_AT_ONCE = 1 << 18  # temporaries of 2 MB stay in the processor's cache
 _FORMAT = "transpl-counts-1"
 
@@ -91,13 +91,19 @@ class TransitionCounts:
 
         * "floor": a probability of 0 becomes `epsilon` (default 1e-4); other entries stay. The authors' rule.
         * "additive": `epsilon` (default 1e-6) is added to every element and rows are renormalised. The printed rule.
+        * "pseudocount": (count(i, j) + `epsilon`) / (\sum_j count(i, j) + n `epsilon`), default 0.1: the fewer
+          transitions a row has, the closer it is to uniform.
         * "none": zeros stay; the row of a code that never occurred is all zero.
         """
         one_of("smoothing", smoothing, SMOOTHING)
         eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
-        if smoothing != "none":
+        if smoothing == "pseudocount":
+            positive("epsilon", eps)
+        elif smoothing != "none":
             share("epsilon", eps)
         totals = self.counts.sum(axis=-1, keepdims=True)
+        if smoothing == "pseudocount":
+            return (self.counts + eps) / (totals + eps * self.n_codes)
         p = self.counts / np.maximum(totals, 1)
         if smoothing == "floor":
             return np.where(p == 0, eps, p)

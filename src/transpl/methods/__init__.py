@@ -3,6 +3,7 @@ pairs or tables.
 """
 
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
-from transpl.methods.transpl import TransPLMethod, TransPLSettings
+from transpl.methods.transpl import TransPLMethod
+from transpl.methods.transpl_settings import TransPLSettings
 
 __all__ = ["Labelled", "Method", "PseudoLabels", "SourceModel", "TransPLMethod", "TransPLSettings"]

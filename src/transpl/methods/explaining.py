@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from transpl.drift import Drift, measure_drift
 from transpl.errors import InputError
 from transpl.explanation import Explanation, ShiftReport
 from transpl.explanation.nearest import nearest_windows
-from transpl.markov.evidence import class_log_probabilities, mean_over_transitions
-from transpl.markov.posterior import check_prior, voting_weights, weighted_vote
-from transpl.methods.transpl import Codes, TransPLMethod
+from transpl.markov.posterior import check_prior
+from transpl.methods.transpl import TransPLMethod
+from transpl.methods.transpl_state import TransPLState
+from transpl.methods.vote import Coded, Codes, Vote
 from transpl.windows import Windows
 
 
@@ -31,35 +33,41 @@ def explain(
 
     nearest : how many source windows to find for each
     """
-    state, settings = method.state, method.settings
-    codes = method.codes(windows)
-    distances = method.channel_distances(
-        method.count_codes(codes) if state.target_counts is None else state.target_counts
-    )
+    settings, coded = method.settings, method.coded(windows)
+    state = _voting_state(method, coded, prior)
+    assert state.target_counts is not None
+    distances = method.channel_distances(state.target_counts)
     weights = method.trust(distances)
-    w = voting_weights(weights, len(weights))
-    log_p = class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon)
-    given = state.prior if prior is None else check_prior(prior, method.n_classes)
-    shares, source = w / w.sum(), state.source_codes
+    vote, source = method.vote(state, weights), state.source_codes
     return Explanation(
         classes=classes,
         channel_names=tuple(channel_names),
-        codes=codes,
-        log_probabilities=log_p,
+        codes=coded.codes,
+        log_probabilities=vote.log_probabilities,
         distances=distances,
         weights=weights,
-        shares=shares,
-        answers=_answers(method, windows, codes, log_p, shares),
+        shares=vote.shares,
+        answers=_answers(method, windows, coded, vote),
         mode=state.mode,
         patch_length=settings.patch_length,
         windows=np.arange(len(windows)),
-        prior=None if given is None else given.copy(),
+        prior=None if vote.prior is None else vote.prior.copy(),
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
         signals=_signals(windows),
-        nearest=None if source is None else nearest_windows(codes, source, shares, classes, nearest),
+        nearest=None if source is None else nearest_windows(coded.codes, source, vote.shares, classes, nearest),
+        vote=settings.vote,
+        sharpness=vote.sharpness,
+        opinions=coded.opinions,
+        classifier_sharpness=vote.classifier_sharpness,
     )
+
+
+def _voting_state(method: TransPLMethod, coded: Coded, prior: NDArray[np.float64] | None) -> TransPLState:
+    """The state that `pseudo_label` labels these windows with."""
+    state = method.state if prior is None else replace(method.state, prior=check_prior(prior, method.n_classes))
+    return state if state.target_counts is not None else method.at_home(state, coded)
 
 
 def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -106,19 +114,12 @@ def _source_codes(method: TransPLMethod) -> Codes:
     return method.state.source_codes.codes
 
 
-def _answers(
-    method: TransPLMethod,
-    windows: Windows,
-    codes: Codes,
-    log_p: NDArray[np.float64],
-    shares: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """What `predict_proba` says; where the vote answers, its codes are at hand."""
-    state, settings = method.state, method.settings
+def _answers(method: TransPLMethod, windows: Windows, coded: Coded, vote: Vote) -> NDArray[np.float64]:
+    """What `predict_proba` says; where the vote answers, by the prior given to `adapt`, all it needs is at hand."""
+    state = method.state
     if state.mode != "markov":
         return method.predict_proba(windows)
-    scores = mean_over_transitions(codes, log_p, settings.length)
-    return weighted_vote(markov.channel_posteriors(scores, state.prior, settings.prior_temperature), shares)
+    return replace(vote, prior=state.prior).probabilities(coded)
 
 
 def _signals(windows: Windows) -> NDArray[np.float32]:

@@ -31,8 +31,10 @@ def counts_of_labels(
     return TransitionCounts(found * np.maximum(w, 1).astype(np.int64)[:, None, None, None])
 
 
-def obeying(labels: PseudoLabels, y: NDArray[np.int64]) -> PseudoLabels:
+def obeying(labels: PseudoLabels, y: NDArray[np.int64] | None) -> PseudoLabels:
     """Put known labels in the place of pseudo-labels, with confidence and probability 1; y (n,) is -1 where unknown."""
+    if y is None:
+        return labels
     rows = np.flatnonzero(y != UNKNOWN)
     obeyed = PseudoLabels(*(values.copy() for values in labels))
     obeyed.labels[rows], obeyed.confidence[rows] = y[rows], 1.0

@@ -3,118 +3,48 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl import markov
-from transpl.errors import InputError, one_of, positive, share
+from transpl.errors import InputError, one_of
 from transpl.explanation import SourceCodes
-from transpl.markov.posterior import CONFIDENCE, LENGTHS, check_prior, voting_weights
+from transpl.markov.evidence import class_log_probabilities
+from transpl.markov.posterior import check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.pseudo_labelling import as_tensors
+from transpl.methods.refinement import surest_of_each_class, weighed_against_source
 from transpl.methods.registry import register
-from transpl.methods.settings import AdaptSettings
-from transpl.network import CodebookUsage, Network, codebook_usage
+from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
+from transpl.methods.transpl_state import TransPLState
+from transpl.methods.vote import Coded, Codes, HeldOut, Vote, calibrated
+from transpl.network import ChannelHead, CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
+    channel_summaries,
     class_probabilities,
     coarse_codes,
+    codes_and_classes,
     decoded_codes,
-    features,
     fine_codes,
+    in_batches,
     reconstruction_error,
 )
 from transpl.training import Execution, adapt_network
-from transpl.training.adaptation import CERTAIN, STOPPING, AdaptationSettings
+from transpl.training.adaptation import CERTAIN
+from transpl.training.distillation import distil
 from transpl.training.loop import History
-from transpl.training.rows import window_rows
+from transpl.training.rows import Rows, window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
 
-Codes = NDArray[np.integer]  # (n, D, N)
-
-
-@dataclass(frozen=True)
-class TransPLSettings(AdaptSettings):
-    """Everything that decides the numbers; the paper's values for UCIHAR by default.
-
-    sigma : bandwidth of the channel weight exp(-distance^2 / sigma^2)
-    prior_temperature : divides the log prior; larger trusts a given prior less
-    channel_alignment : weigh channels by their shift; False lets all count alike
-    smoothing : of transitions never seen, "floor" (the authors' code) or "additive" (the paper's print)
-    epsilon : what such a transition counts; None is 1e-4 for "floor" and 1e-6 for "additive"
-    length : log likelihoods are divided by the number of "transitions" (authors' code) or "codes" (print)
-    confidence : "max" probability (print) or "kl" from uniform (authors' code)
-    top_ratio : the share of a batch's target rows, the most confident, that is learnt from
-    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
-    """
-
-    sigma: float = 0.2
-    prior_temperature: float = 1.0
-    channel_alignment: bool = True
-    smoothing: str = "floor"
-    epsilon: float | None = None
-    length: str = "transitions"
-    confidence: str = "max"
-    top_ratio: float = 0.5
-    adapt_stopping: str = "source"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("smoothing", self.smoothing, ("floor", "additive"))
-        one_of("length", self.length, LENGTHS)
-        one_of("confidence", self.confidence, CONFIDENCE)
-        one_of("adapt_stopping", self.adapt_stopping, STOPPING)
-        one_of("channel_alignment", self.channel_alignment, (True, False))
-        for name in ("sigma", "prior_temperature"):
-            positive(name, getattr(self, name))
-        if self.epsilon is not None:
-            share("epsilon", self.epsilon)
-        self.adaptation()
-
-    def adaptation(self) -> AdaptationSettings:
-        return AdaptationSettings(self.top_ratio, self.adapt_stopping)
-
-
-@dataclass
-class TransPLState:
-    """What has been learnt. Counts belong to the codes of `source_network`, which adaptation leaves alone."""
-
-    source_network: Network
-    class_counts: markov.TransitionCounts  # (K, D, n_c, n_c)
-    codebook_usage: dict[str, CodebookUsage]
-    source_codes: SourceCodes | None = None  # to find the nearest source windows; not in models of old
-    target_counts: markov.TransitionCounts | None = None  # (D, n_c, n_c)
-    target_shares: NDArray[np.float64] | None = (
-        None  # (K,), mean of the vote's probabilities, if the target was labelled
-    )
-    labelled_counts: markov.TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
-    prior: NDArray[np.float64] | None = None  # (K,)
-    adapted_network: Network | None = None
-    mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
-    history: dict[str, History] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def voting_counts(self) -> markov.TransitionCounts:
-        """Counts by class that labels are made of: the source's, and those of labelled target windows."""
-        return self.class_counts if self.labelled_counts is None else self.class_counts + self.labelled_counts
-
-    def unadapted(self) -> TransPLState:
-        """The source model alone, as it was before any adaptation."""
-        return TransPLState(
-            self.source_network,
-            self.class_counts,
-            self.codebook_usage,
-            self.source_codes,
-            history={"source": self.history["source"]},
-            seconds={name: self.seconds[name] for name in ("source", "count_source")},
-        )
+Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
 
 
 @register(
@@ -129,6 +59,7 @@ class TransPLMethod(Method):
     Settings = TransPLSettings
     settings: TransPLSettings
     prior = "optional"
+    default_mode: ClassVar[str] = MODE_OF["paper"]
 
     def __init__(self, settings: TransPLSettings | None = None, execution: Execution | None = None) -> None:
         super().__init__(settings, execution)
@@ -153,9 +84,10 @@ class TransPLMethod(Method):
         with self.on_device(network):
             coarse = coarse_codes(network, source.windows)
             usage = _usage(network, source.windows, coarse)
+            held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)
-        self.state = TransPLState(network, counts, usage, known, history={"source": model.history})
+        self.state = TransPLState(network, counts, usage, known, held_out, history={"source": model.history})
         self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
         self.remember_source(source, model.validation)
 
@@ -186,13 +118,15 @@ class TransPLMethod(Method):
         self,
         target: Windows,
         prior: NDArray[np.float64] | None = None,
-        mode: str = "finetune",
+        mode: str | None = None,
         few_labels: NDArray[np.int64] | None = None,
     ) -> None:
         """Count the target's transitions and, in mode "finetune", label it and train on the labels.
 
+        mode : "finetune" or "markov"; None is the method's own
         few_labels : (n,) class indices of the target windows that a person labelled, -1 for the others
         """
+        mode = self.default_mode if mode is None else mode
         one_of("mode", mode, MODES)
         state = self.state
         if self._source is not None:
@@ -200,24 +134,25 @@ class TransPLMethod(Method):
         if mode == "finetune":
             self.source_rows()
         start = time.perf_counter()
-        codes = self.codes(target) if mode == "finetune" else None
+        coded = self.coded(target) if mode == "finetune" or self.settings.refine_rounds else None
         next_state = replace(
             state.unadapted(),
-            target_counts=self.count(target) if codes is None else self.count_codes(codes),
-            labelled_counts=self._labelled_counts(target, codes, few_labels),
+            target_counts=self.count(target) if coded is None else self.count_codes(coded.codes),
+            labelled_counts=self._labelled_counts(target, coded, few_labels),
             prior=self.checked_prior(prior),
             mode="markov",
         )
-        labels = None if codes is None else self._label(_code_chunks(codes), len(codes), next_state)
-        if labels is not None and few_labels is not None:
-            labels = obeying(labels, few_labels)
+        labels = None
+        if coded is not None:
+            next_state = self.refined(next_state, lambda: _chunks(coded), few_labels)
+            labels = obeying(self._label(_chunks(coded), len(coded.codes), next_state), few_labels)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
+        if labels is not None and mode == "finetune":
             self._finetune(target, labels, next_state, few_labels)
-            self.label_record = {"initial": labels}
         # Only a finished adaptation takes the place of the last one.
-        self.state = next_state
+        self.state, self.label_record = next_state, {} if labels is None else {"initial": labels}
 
     def add_target(self, target: Windows) -> None:
         """Add the target's transitions to the counts; no gradient step."""
@@ -233,8 +168,8 @@ class TransPLMethod(Method):
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
         if state.target_counts is not None:
             return self._label(self._encoded(target), len(target), state)
-        codes = self.codes(target)
-        return self._label(_code_chunks(codes), len(codes), replace(state, target_counts=self.count_codes(codes)))
+        coded = self.coded(target)
+        return self._label(_chunks(coded), len(coded.codes), self.at_home(state, coded))
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -247,15 +182,15 @@ class TransPLMethod(Method):
     def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
-        codes = self.codes(target)
-        fresh = replace(self.state.unadapted(), target_counts=self.count_codes(codes), prior=self.checked_prior(prior))
-        return self._label(_code_chunks(codes), len(codes), fresh)
+        coded = self.coded(target)
+        fresh = self.at_home(replace(self.state.unadapted(), prior=self.checked_prior(prior)), coded)
+        return self._label(_chunks(coded), len(coded.codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
         """z of the network that answers (n, d); of the source's in mode "markov"."""
         network = self._answering_network
         with self.on_device(network):
-            return features(network, windows)
+            return in_batches(network, windows, network.features)
 
     def reconstruction_error(self, windows: Windows) -> float:
         """Mean of (X - D(q))^2 by the source network."""
@@ -264,7 +199,7 @@ class TransPLMethod(Method):
             return reconstruction_error(network, windows)
 
     @property
-    def _answering_network(self) -> Network:
+    def _answering_network(self) -> Network | ChannelHead:
         adapted = self.state.adapted_network
         return self.state.source_network if adapted is None else adapted
 
@@ -281,34 +216,84 @@ class TransPLMethod(Method):
         with self.on_device(network):
             return coarse_codes(network, windows)
 
+    def coded(self, windows: Windows) -> Coded:
+        """What the vote needs of windows, by the source network."""
+        if not self.settings.classifier_evidence:
+            return Coded(self.codes(windows))
+        network = self.state.source_network
+        with self.on_device(network):
+            return Coded(*codes_and_classes(network, windows))
+
     def count(self, windows: Windows) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of windows: one pass of the encoder, one chunk in memory."""
         nothing = markov.TransitionCounts.empty(windows.n_channels, self.settings.n_coarse)
-        return sum((self.count_codes(codes) for _, codes in self._encoded(windows)), start=nothing)
+        return sum((self.count_codes(self.codes(part)) for _, part in windows.chunks(CHUNK)), start=nothing)
 
     def count_codes(self, codes: Codes) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of codes."""
         return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
 
-    def labeller(
-        self,
-        target_counts: markov.TransitionCounts,
-        prior: NDArray | None,
-        class_counts: markov.TransitionCounts | None = None,
-    ) -> Callable[[Codes], PseudoLabels]:
-        """Labels from codes, for a target of these counts and class proportions; channels are weighed only once.
+    def at_home(self, state: TransPLState, coded: Coded) -> TransPLState:
+        """The state in which these windows are themselves the target sample."""
+        there = replace(state, target_counts=self.count_codes(coded.codes))
+        return self.refined(there, lambda: _chunks(coded))
 
-        class_counts : by default the source's alone
+    def refined(
+        self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
+    ) -> TransPLState:
+        """The state after `refine_rounds`: label the target, count its surest windows to their classes, and again.
+
+        chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
         """
-        settings, counts = self.settings, self.state.class_counts if class_counts is None else class_counts
-        weights = voting_weights(self.channel_weights(target_counts), target_counts.n_channels)
+        rounds = self.settings.refine_rounds
+        vote = self.vote(state) if rounds else None
+        for _ in range(rounds):
+            assert vote is not None
+            counts = self._counted_to_classes(vote, chunks, few_labels)
+            before, state = state, replace(state, refined_counts=weighed_against_source(counts, state.class_counts))
+            if state.refined_counts == before.refined_counts:
+                break
+            vote = replace(vote, log_probabilities=self._log_probabilities(state.voting_counts))
+        return state
 
-        def label(codes: Codes) -> PseudoLabels:
-            likelihoods = markov.log_likelihoods(codes, counts, settings.smoothing, settings.epsilon, settings.length)
-            y = markov.label_probabilities(likelihoods, weights, prior, settings.prior_temperature)
-            return PseudoLabels(y.argmax(axis=1), markov.confidence(y, settings.confidence), y)
+    def _counted_to_classes(
+        self, vote: Vote, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None
+    ) -> markov.TransitionCounts:
+        """Counts by class of the surest windows of every class, and of all whose label is known."""
+        found = [vote(coded) for _, coded in chunks()]
+        labels = np.concatenate([part.labels for part in found])
+        confidence = np.concatenate([part.confidence for part in found])
+        if few_labels is not None:
+            known = few_labels != UNKNOWN
+            labels[known], confidence[known] = few_labels[known], CERTAIN
+        chosen = surest_of_each_class(labels, confidence, self.settings.refine_share)
+        counts = markov.TransitionCounts.empty(len(vote.shares), self.settings.n_coarse, self.n_classes)
+        for rows, coded in chunks():
+            codes, y = coded.codes[chosen[rows]], labels[rows][chosen[rows]]
+            if len(codes):
+                counts += markov.TransitionCounts.from_codes(codes, self.settings.n_coarse, y, self.n_classes)
+        return counts
 
-        return label
+    def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
+        return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
+
+    def vote(self, state: TransPLState, channel_weights: NDArray[np.float64] | None = None) -> Vote:
+        """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once.
+
+        channel_weights : (D,), those of the state's target counts if they are known already
+        """
+        assert state.target_counts is not None
+        settings = self.settings
+        known = self.channel_weights(state.target_counts) if channel_weights is None else channel_weights
+        weights = voting_weights(known, state.target_counts.n_channels)
+        source = self._log_probabilities(state.class_counts)
+        return Vote(
+            settings,
+            self._log_probabilities(state.voting_counts),
+            weights / weights.sum(),
+            state.prior,
+            *calibrated(settings, source, state.held_out),
+        )
 
     @property
     def n_classes(self) -> int:
@@ -348,55 +333,75 @@ class TransPLMethod(Method):
             return np.ones(len(distances))
         return markov.channel_weights(distances, self.settings.sigma)
 
-    def _encoded(self, windows: Windows) -> Iterator[tuple[slice, Codes]]:
-        """Codes of one chunk of windows after the other, each with its rows."""
-        return ((rows, self.codes(part)) for rows, part in windows.chunks(CHUNK))
+    def _encoded(self, windows: Windows) -> Chunks:
+        """One chunk of windows after the other, each with its rows."""
+        return ((rows, self.coded(part)) for rows, part in windows.chunks(CHUNK))
 
-    def _label(self, chunks: Iterable[tuple[slice, Codes]], n: int, state: TransPLState) -> PseudoLabels:
-        """Labels of n windows from chunks of their codes; beside the result one chunk is in memory."""
-        assert state.target_counts is not None
-        label = self.labeller(state.target_counts, state.prior, state.voting_counts)
+    def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
+        """Labels of n windows; beside the result one chunk is in memory."""
+        vote = self.vote(state)
         whole = PseudoLabels(np.empty(n, np.int64), np.empty(n), np.empty((n, self.n_classes)))
-        for rows, codes in chunks:
-            for values, found in zip(whole, label(codes), strict=True):
+        for rows, coded in chunks:
+            for values, found in zip(whole, vote(coded), strict=True):
                 values[rows] = found
         return whole
 
     def _labelled_counts(
-        self, target: Windows, codes: Codes | None, few_labels: NDArray[np.int64] | None
+        self, target: Windows, coded: Coded | None, few_labels: NDArray[np.int64] | None
     ) -> markov.TransitionCounts | None:
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self.codes(target[rows]) if codes is None else codes[rows]
+        of_rows = self.codes(target[rows]) if coded is None else coded.codes[rows]
         return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None
     ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
-        settings, (source, validation) = self.settings, self.source_rows()
         start = time.perf_counter()
-        y, confidence = as_tensors(labels)
-        if few_labels is not None:
-            confidence[few_labels != UNKNOWN] = CERTAIN
-        rows = {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
-        state.adapted_network, state.history["adapt"] = adapt_network(
-            state.source_network,
+        if self.settings.learning == "vote":
+            learnt: tuple[Network | ChannelHead, History] = self._learn_votes(target, labels, state.source_network)
+        else:
+            learnt = self._learn_labels(label_rows(target, labels, few_labels), state.source_network)
+        state.adapted_network, state.history["adapt"] = learnt
+        state.mode = "finetune"
+        state.seconds["adapt"] = time.perf_counter() - start
+
+    def _learn_labels(self, target: Rows, network: Network) -> tuple[Network, History]:
+        """The paper's: source rows, and the most confident of the target's, train a copy of the whole network."""
+        settings, (source, validation) = self.settings, self.source_rows()
+        return adapt_network(
+            network,
             source.rows(),
-            rows,
+            target,
             validation.rows(),
             settings.adaptation(),
             settings.adapt_loop(),
             self.execution,
             seed=settings.random_state,
         )
-        state.mode = "finetune"
-        state.seconds["adapt"] = time.perf_counter() - start
+
+    def _learn_votes(self, target: Windows, labels: PseudoLabels, network: Network) -> tuple[ChannelHead, History]:
+        """A new head learns the source's labels and all of the target's votes; the network stays."""
+        source, _ = self.source_rows()
+        with self.on_device(network):
+            here, there = (channel_summaries(network, windows) for windows in (source.windows, target))
+        head = distil(here.reshape(len(here), -1), source.y, there.reshape(len(there), -1), labels.probabilities)
+        return ChannelHead.of(network, head.W, head.b), [{"epoch": 0.0, "loss": head.loss}]
 
 
-def _code_chunks(codes: Codes) -> Iterator[tuple[slice, Codes]]:
-    return ((slice(first, first + CHUNK), codes[first : first + CHUNK]) for first in range(0, len(codes), CHUNK))
+def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int64] | None) -> Rows:
+    """Rows x, y and confidence; what a person said is certain."""
+    y, confidence = as_tensors(labels)
+    if few_labels is not None:
+        confidence[few_labels != UNKNOWN] = CERTAIN
+    return {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
+
+
+def _chunks(coded: Coded) -> Chunks:
+    parts = (slice(first, first + CHUNK) for first in range(0, len(coded.codes), CHUNK))
+    return ((rows, coded.rows(rows)) for rows in parts)
 
 
 def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, CodebookUsage]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 
+from transpl.explanation.thinning import evenly_spaced
 from transpl.network.inference import channel_summaries
 from transpl.studies.both_rules import distances_by_rule
 from transpl.studies.subject import Subject
-from transpl.studies.thinning import evenly_spaced
 
 POINTS = 300  # drawn per domain; the distances are of all windows
 

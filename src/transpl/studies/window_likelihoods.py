@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ from transpl import markov
 from transpl.errors import wrong
 from transpl.markov.posterior import channel_posteriors
 from transpl.methods import PseudoLabels
-from transpl.methods.transpl import Codes
+from transpl.methods.vote import Codes
 from transpl.studies.subject import Subject
 from transpl.windows import Windows
 
@@ -28,8 +29,8 @@ def likelihood_study(subject: Subject, window: int | None = None, channel: str |
     """
     method, sides = subject.method, subject.windows
     settings, counts = method.settings, method.state.class_counts
-    codes, of_target = method.codes(sides.target), subject.counts_of_target()
-    labels = method.labeller(of_target, method.state.prior)(codes)
+    coded, of_target = method.coded(sides.target), subject.counts_of_target()
+    codes, labels = coded.codes, method.vote(replace(method.state, target_counts=of_target))(coded)
     likelihoods = markov.log_likelihoods(codes, counts, settings.smoothing, settings.epsilon, settings.length)
     weights = method.channel_weights(of_target)
     rows = None if window is None else [_row_of(window, sides.target_rows)]

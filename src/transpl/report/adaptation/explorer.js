@@ -5,6 +5,8 @@
   if (!data) return;
   const { byId, make, percent, chip } = page;
   const MANY = 1000, FEW_SIGNALS = 12;
+  const IN_LOG_ODDS = data.scale === "log odds", NETWORK_VOTES = data.network !== null;
+  const VOTER = NETWORK_VOTES ? "voter" : "channel";
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
   const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
   let order = [], current = 0, allSignals = false;
@@ -13,6 +15,9 @@
   const sureness = (one) => Math.max(...one.answer);
   const differs = (one) => best(one.answer) !== one.label;
   const points = (part) => `${part < 0 ? "−" : "+"}${Math.abs(100 * part).toFixed(2)} points`;
+  const ratio = (logOdds) => (Math.exp(Math.abs(logOdds)) > MANY ? `over ${MANY}` : Math.exp(Math.abs(logOdds)).toPrecision(4));
+  const factor = (part) => `${part < 0 ? "÷" : "×"} ${ratio(part)}`;
+  const partInWords = IN_LOG_ODDS ? factor : points;
   const cell = (text, properties = {}) => make("td", properties, text);
   const head = (text, scope) => make("th", { scope, textContent: text });
 
@@ -41,7 +46,8 @@
   const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
 
   const showClasses = (one) => {
-    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"], highest = Math.max(...one.vote);
+    const network = NETWORK_VOTES && data.mode === "finetune" ? "fine-tuned" : "network";
+    const voted = data.mode === "markov" ? ["vote"] : ["vote", network], highest = Math.max(...one.vote);
     const rows = data.classes.map((name, k) => make("tr", {},
       head(name, "row"),
       make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
@@ -49,27 +55,45 @@
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
   };
 
-  const segments = (one, channel, widest) => {
-    const share = data.shares[channel], says = one.says[channel];
+  // Channels, and the network where it votes: name, share of the say, what it says alone, its part of the lead.
+  const votersOf = (one) => {
+    const ofChannels = NETWORK_VOTES ? 1 - data.network : 1;
+    const channels = data.channels.map((name, d) => (
+      { name, trust: data.weights[d].toFixed(6), share: ofChannels * data.shares[d], says: one.says[d], part: one.parts?.[d] }));
+    const network = { name: "network", trust: "", share: data.network, says: one.networkSays, part: one.networkPart };
+    return NETWORK_VOTES ? [...channels, network] : channels;
+  };
+
+  const segments = (one, { share, says }, widest) => {
     const part = (k) => (k === null ? 0 : share * says[k]);
     const pro = part(one.label), contra = part(one.against);
     const parts = { for: pro, against: contra, others: share - pro - contra };
     const track = make("span", { className: "stacked" },
       ...Object.entries(parts).map(([kind, length]) => bar(Math.max(0, length / widest), kind)));
-    track.title = data.classes.map((name, k) => `${name} ${percent(share * says[k])}`).join(", ");
+    const shown = IN_LOG_ODDS ? 1 : share;
+    track.title = data.classes.map((name, k) => `${name} ${percent(shown * says[k])}`).join(", ");
     return track;
   };
 
   const showVotes = (one) => {
-    const widest = Math.max(...data.shares);
-    const byShare = data.shares.map((_, d) => d).sort((a, b) => data.shares[b] - data.shares[a]);
-    const rows = byShare.map((d) => make("tr", {},
-      head(data.channels[d], "row"),
-      make("td", { className: "barred" }, segments(one, d, widest), ` ${percent(data.shares[d])}`),
-      ...(one.against === null ? [] : [cell(points(one.parts[d]))])));
+    const voters = votersOf(one).sort((a, b) => b.share - a.share), widest = voters[0].share;
+    const rows = voters.map((voter) => make("tr", {},
+      head(voter.name, "row"),
+      make("td", { className: "barred" }, segments(one, voter, widest), ` ${percent(voter.share)}`),
+      ...(one.against === null ? [] : [cell(partInWords(voter.part))])));
     const heads = one.against === null ? [] : [`for ${data.classes[one.label]}`];
-    byId("window-votes").replaceChildren(table(["channel", "share of the vote", ...heads], rows));
+    byId("window-votes").replaceChildren(table([VOTER, "share of the vote", ...heads], rows));
     showVoteWords(one);
+  };
+
+  const leadInWords = (one, label, against) => {
+    if (!IN_LOG_ODDS) {
+      return ` Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points.`;
+    }
+    const who = NETWORK_VOTES ? "channels and network" : "the channels";
+    const network = NETWORK_VOTES ? " The network is the one trained on the source, with its own view of the whole window." : "";
+    return ` Colours are what each says alone. Together ${who} put ${label} ahead of ${against} by a factor of ` +
+      `${ratio(one.margin)}, the product of all factors in the last column.${network}`;
   };
 
   const key = (kind, text) => make("span", { className: "key" }, make("span", { className: `swatch ${kind}` }), text);
@@ -79,7 +103,7 @@
     const label = data.classes[one.label], against = data.classes[one.against];
     byId("votes-words").replaceChildren(
       key("for", label), key("against", against), key("others", "other classes"),
-      ` Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points.`);
+      leadInWords(one, label, against));
   };
 
   const showSignals = (one, position) => {
@@ -120,7 +144,7 @@
     const first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
     const where = times > 1 ? `${times} times, first at steps ${first} to ${last}` : `steps ${first} to ${last}`;
     return make("li", {}, make("b", { textContent: data.channels[channel] }), ": code ", chip(before), " then ", chip(after),
-      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${points(part)}; ${where}`));
+      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${partInWords(part)}; ${where}`));
   };
 
   const showSteps = (list, title, words, steps, more, less) => {
@@ -132,8 +156,9 @@
   const showEvidence = (one) => {
     if (one.against === null) return;
     const label = data.classes[one.label], against = data.classes[one.against];
-    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, label, against);
-    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, against, label);
+    const what = NETWORK_VOTES ? "Which steps" : "What";
+    showSteps("window-for", "for-title", `${what} spoke most for ${label}`, one.for, label, against);
+    showSteps("window-against", "against-title", `${what} spoke most for ${against}`, one.other, against, label);
   };
 
   const showNearest = (one) => {
@@ -142,11 +167,27 @@
       make("b", { textContent: data.classes[k] }), `, source window ${row}: the same codes in ${percent(1 - distance, 0)} of the pieces`)));
   };
 
-  const showNumbers = (one) => {
+  const sumOfVotes = (one) => {
     const rows = data.channels.map((name, d) => make("tr", {}, head(name, "row"), cell(data.weights[d].toFixed(6)),
       ...data.classes.map((_, k) => cell(percent(data.shares[d] * one.says[d][k], 4)))));
     const sum = make("tr", { className: "chosen" }, head("sum", "row"), cell(""), ...one.vote.map((p) => cell(percent(p, 4))));
-    byId("numbers").querySelector(".wide").replaceChildren(table(["channel", "trust", ...data.classes], [...rows, sum]));
+    return table(["channel", "trust", ...data.classes], [...rows, sum]);
+  };
+
+  const sumOfLogOdds = (one) => {
+    const lead = one.against === null ? [] : [`log odds, ${data.classes[one.label]} to ${data.classes[one.against]}`];
+    const row = (name, trust, share, says, part, properties) => make("tr", properties, head(name, "row"), cell(trust), cell(share),
+      ...says.map((p) => cell(percent(p, 4))), ...lead.map(() => cell(part.toFixed(6).replace("-", "−"))));
+    const rows = votersOf(one).map(({ name, trust, share, says, part }) => row(name, trust, percent(share, 2), says, part, {}));
+    const vote = row("vote", "", "", one.vote, one.margin, { className: "chosen" });
+    const found = table([VOTER, "trust", "share", ...data.classes, ...lead], [...rows, vote]);
+    const words = "Under each class: what a voter says alone. Its log odds are its part of the vote's, and add up to them.";
+    found.append(make("caption", { className: "notes", textContent: words }));
+    return found;
+  };
+
+  const showNumbers = (one) => {
+    byId("numbers").querySelector(".wide").replaceChildren((IN_LOG_ODDS ? sumOfLogOdds : sumOfVotes)(one));
   };
 
   const show = () => {

@@ -12,19 +12,21 @@ from transpl.report.wording import counted, listed
 _ANSWERS = {
     "finetune": "a neural network, trained on the source, then on the labels that the vote gave to the target",
     "markov": "a vote of the channels over the patterns that follow each other; nothing was trained on the target",
+    "markov with network": "a vote of the channels over the patterns that follow each other, and of the network that "
+    "was trained on the source; nothing was trained on the target",
     "source": "the network as trained on the source; it was not adapted",
 }
 _SCORES = {
     "before": "right before adaptation",
     "after": "right after adaptation",
-    "pseudo_labels": "right by the vote of the channels, on the windows adapted to",
+    "pseudo_labels": "right by the vote{voters}, on the windows adapted to",
 }
 
 
 def incoming_section(saved: Saved) -> list[str]:
     """Windows, channels, classes, who answers, and how often it is right if that is known."""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in _facts(saved))
-    return ["<section><h2>What came in</h2>", f'<dl class="facts">{facts}</dl>', *_scores(saved.metrics), "</section>"]
+    return ["<section><h2>What came in</h2>", f'<dl class="facts">{facts}</dl>', *_scores(saved), "</section>"]
 
 
 def _facts(saved: Saved) -> list[tuple[str, str]]:
@@ -37,7 +39,7 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         ("labelled here", counted(test["windows"], "window")),
         ("channels", f"{len(summary['channels'])}: {listed(each['name'] for each in summary['channels'])}"),
         ("classes", f"{len(saved.classes)}: {listed(saved.classes)}"),
-        ("labels are from", _ANSWERS[summary["mode"]]),
+        ("labels are from", _ANSWERS[_answering(saved)]),
     ]
     if saved.explanation is not None and saved.explanation.signals is not None:
         facts.insert(3, ("a window", _window_in_words(saved)))
@@ -58,11 +60,18 @@ def _window_in_words(saved: Saved) -> str:
     )
 
 
-def _scores(metrics: dict[str, Any] | None) -> list[str]:
+def _answering(saved: Saved) -> str:
+    mode = str(saved.summary["mode"])
+    return f"{mode} with network" if mode == "markov" and saved.voting.classifier_evidence else mode
+
+
+def _scores(saved: Saved) -> list[str]:
+    metrics = saved.metrics
+    voters = " of channels and network" if saved.voting.classifier_evidence else " of the channels"
     if metrics is None:
         return ["<p>No true labels were given, so nothing is scored here.</p>"]
     cards = [
-        f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words)}<br>'
+        f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words.format(voters=voters))}<br>'
         f'<span class="notes">{counted(metrics[key]["windows"], "window")}; macro-F1 '
         f"{100 * metrics[key]['macro_f1']:.1f} %</span></div>"
         for key, words in _SCORES.items()

@@ -26,6 +26,16 @@ class Channel(NamedTuple):
     weight: float
 
 
+class Voting(NamedTuple):
+    """How the model's vote comes about; the settings of the same names. Summaries of old are of the paper's vote."""
+
+    vote: str = "mean"
+    calibrate: bool = False
+    classifier_evidence: bool = False
+    refine_rounds: int = 0
+    learning: str = "labels"
+
+
 @dataclass(frozen=True)
 class Saved:
     """The files of a folder; `metrics`, `explanation` and `shift` are None where there are none.
@@ -57,6 +67,10 @@ class Saved:
     def probabilities(self) -> NDArray[np.float64]:
         """(n, K), those that gave the labels."""
         return self.predictions.iloc[:, -len(self.classes) :].to_numpy(np.float64)
+
+    @property
+    def voting(self) -> Voting:
+        return Voting(**self.summary.get("voting", {}))
 
     @property
     def channels(self) -> list[Channel]:

@@ -1,0 +1,47 @@
+r"""Parts of a lead in probability, where channels are joined by the mean.
+
+A channel gives label a rather than b the margin
+
+    share_d (p_a - p_b) = share_d (p_a + p_b) tanh(o_d / 2),    o_d = \sum_t score_{d,t} + prior.
+
+It is shared out among the terms of o_d in proportion to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.explanation.odds import Odds
+
+if TYPE_CHECKING:
+    from transpl.explanation.explanation import Explanation
+
+
+class Parts(NamedTuple):
+    """Parts of a margin; what a channel has beside its transitions is the prior's.
+
+    transitions : (D, N-1); channels : (D,); classifier : the source network's own
+    """
+
+    transitions: NDArray[np.float64]
+    channels: NDArray[np.float64]
+    classifier: float = 0.0
+
+
+def probability_parts(one: Explanation, a: int, b: int, odds: Odds) -> Parts:
+    """Split v_a - v_b of an explanation of one window."""
+    p = one.posteriors[0]
+    with np.errstate(invalid="ignore"):  # infinite odds are the prior's part
+        total = odds.scores.sum(axis=1) + odds.prior
+        slopes = _slope(total, one.shares * (p[:, a] + p[:, b]))
+        transitions = np.nan_to_num(odds.scores * slopes[:, None], nan=0.0)
+    return Parts(transitions, one.shares * (p[:, a] - p[:, b]))
+
+
+def _slope(total: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scale * tanh(total / 2) / total, and its limit scale / 2 at 0."""
+    safe = np.where(total == 0, 1.0, total)
+    return scale * np.where(total == 0, 0.5, np.tanh(safe / 2) / safe)

@@ -1,0 +1,58 @@
+r"""Evidence of several witnesses about one window: channels among each other, codes and classifier."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from transpl.markov.posterior import channel_posteriors, weighted_vote
+
+VOTES = ("mean", "product")
+_LEAST = 1e-12  # a class that a float32 softmax gives 0 is not impossible
+
+
+def joined_channels(
+    log_likelihoods: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    prior: NDArray[np.float64] | None = None,
+    prior_temperature: float = 1.0,
+    vote: str = "mean",
+    sharpness: float = 1.0,
+) -> NDArray[np.float64]:
+    r"""mean: v_k = \sum_d share_d softmax_k [ a l_{d,k} + log p(k) / \tau ];
+    product: v_k = softmax_k [ a \sum_d share_d l_{d,k} + log p(k) / \tau ].
+
+    log_likelihoods : l, (windows, D, K), -inf for a class without any source row
+    shares : (D,), sum 1
+    sharpness : a
+    returns : (windows, K), rows sum to 1
+    """
+    scores = log_likelihoods if sharpness == 1 else sharpness * log_likelihoods
+    if vote == "mean":
+        return weighted_vote(channel_posteriors(scores, prior, prior_temperature), shares)
+    # A share of 0 times -inf is not a number; only whole classes are -inf, so any one channel tells.
+    impossible = np.isneginf(scores[:, :1])
+    summed = np.einsum("d,ndk->nk", shares, np.where(impossible, 0.0, scores))
+    summed[impossible[:, 0]] = -np.inf
+    return channel_posteriors(summed[:, None], prior, prior_temperature)[:, 0]
+
+
+def joined_with_classifier(
+    v: NDArray[np.float64], q: NDArray[np.float64], sharpness: float = 1.0
+) -> NDArray[np.float64]:
+    r"""y_k = softmax_k [ (log v_k + b log q_k) / 2 ]: two witnesses, half of the say each.
+
+    Their errors go together, for both see the window through one network: the product alone is too sure of itself.
+    The label is the same with and without the half.
+
+    v : (windows, K) by the codes, 0 for a class that is impossible; q : (windows, K) by the classifier; sharpness : b
+    returns : (windows, K), rows sum to 1
+    """
+    with np.errstate(divide="ignore"):
+        return np.exp(log_softmax((np.log(v) + log_opinion(q, sharpness)) / 2, axis=1))
+
+
+def log_opinion(q: NDArray[np.float64], sharpness: float = 1.0) -> NDArray[np.float64]:
+    r"""b log q_k less a constant, so that its exponentials sum to 1; (windows, K)."""
+    return log_softmax(sharpness * np.log(np.maximum(q, _LEAST)), axis=1)

@@ -1,0 +1,43 @@
+"""TransPL beyond the paper: the same codes and counts, joined and followed differently (docs/beyond.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from transpl.methods.registry import register
+from transpl.methods.transpl import TransPLMethod
+from transpl.methods.transpl_settings import MODE_OF, PLUS, TransPLSettings
+
+_REFERENCE = "our own, after Kim and Lee 2025"
+
+
+class TransPLPlusSettings(TransPLSettings):
+    """Those of TransPL; `for_dataset` gives the same values for every data set where they differ from the paper's."""
+
+    @classmethod
+    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
+        return super().for_dataset(dataset, preset, **{**PLUS, **changes})
+
+
+@register("transpl-markov", family="own", needs="source, target", reference=_REFERENCE)
+class TransPLMarkov(TransPLMethod):
+    """TransPL's labels as the classifier: no gradient step, seconds for a new target."""
+
+    default_mode = "markov"
+
+
+@register("transpl-plus", family="own", needs="source, target", reference=_REFERENCE)
+class TransPLPlus(TransPLMethod):
+    """Codes and classifier vote together, calibrated on the source, and class matrices follow the target."""
+
+    Settings = TransPLPlusSettings
+    default_mode = MODE_OF["plus"]
+
+
+@register(
+    "transpl-plus-ws", family="own", needs="source, target, class proportions of the target", reference=_REFERENCE
+)
+class TransPLPlusWS(TransPLPlus):
+    """transpl-plus with the target's class proportions as Bayes' prior."""
+
+    prior = "needed"

@@ -1,0 +1,99 @@
+"""The settings of TransPL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transpl.errors import one_of, positive, share, whole_number
+from transpl.markov.joining import VOTES
+from transpl.markov.posterior import CONFIDENCE, LENGTHS
+from transpl.methods.settings import AdaptSettings
+from transpl.training.adaptation import STOPPING, AdaptationSettings
+
+LEARNING = ("labels", "vote")
+
+# Settings that differ from the paper's; see docs/beyond.md for how they were found.
+PLUS: dict[str, Any] = {
+    "sigma": 0.2,
+    "prior_temperature": 1.0,
+    "smoothing": "pseudocount",
+    "vote": "product",
+    "calibrate": True,
+    "classifier_evidence": True,
+    "refine_rounds": 10,
+    "refine_share": 0.5,
+    "learning": "vote",
+}
+VARIANTS: dict[str, dict[str, Any]] = {"paper": {}, "plus": PLUS}
+MODE_OF = {"paper": "finetune", "plus": "markov"}  # how a variant adapts unless told otherwise
+
+
+@dataclass(frozen=True)
+class TransPLSettings(AdaptSettings):
+    """Everything that decides the numbers; the paper's values for UCIHAR by default.
+
+    sigma : bandwidth of the channel weight exp(-distance^2 / sigma^2)
+    prior_temperature : divides the log prior; larger trusts a given prior less
+    channel_alignment : weigh channels by their shift; False lets all count alike
+    smoothing : of transitions never seen, "floor" (the authors' code), "additive" (the paper's print) or "pseudocount"
+    epsilon : what such a transition counts; None is 1e-4 for "floor", 1e-6 for "additive" and 0.1 for "pseudocount"
+    length : log likelihoods are divided by the number of "transitions" (authors' code) or "codes" (print)
+    confidence : "max" probability (print) or "kl" from uniform (authors' code)
+    top_ratio : the share of a batch's target rows, the most confident, that is learnt from
+    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
+
+    Beyond the paper, all off by default; `transpl-plus` turns them on:
+
+    vote : channels are joined by the "mean" of their posteriors (the paper) or by the "product" of their likelihoods
+    calibrate : set how sharp likelihoods and classifier are on held-out source windows
+    classifier_evidence : the source network's own class probabilities join the vote
+    refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
+    refine_share : of the windows of each class the surest that are counted then
+    learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns
+        the "vote": its probabilities for all windows, see `ChannelHead`
+    """
+
+    sigma: float = 0.2
+    prior_temperature: float = 1.0
+    channel_alignment: bool = True
+    smoothing: str = "floor"
+    epsilon: float | None = None
+    length: str = "transitions"
+    confidence: str = "max"
+    top_ratio: float = 0.5
+    adapt_stopping: str = "source"
+    vote: str = "mean"
+    calibrate: bool = False
+    classifier_evidence: bool = False
+    refine_rounds: int = 0
+    refine_share: float = 1.0
+    learning: str = "labels"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("smoothing", self.smoothing, ("floor", "additive", "pseudocount"))
+        one_of("length", self.length, LENGTHS)
+        one_of("confidence", self.confidence, CONFIDENCE)
+        one_of("adapt_stopping", self.adapt_stopping, STOPPING)
+        one_of("vote", self.vote, VOTES)
+        one_of("learning", self.learning, LEARNING)
+        for name in ("channel_alignment", "calibrate", "classifier_evidence"):
+            one_of(name, getattr(self, name), (True, False))
+        whole_number("refine_rounds", self.refine_rounds, least=0)
+        share("refine_share", self.refine_share, one=True)
+        for name in ("sigma", "prior_temperature"):
+            positive(name, getattr(self, name))
+        if self.epsilon is not None:
+            _check_epsilon(self.smoothing, self.epsilon)
+        self.adaptation()
+
+    def adaptation(self) -> AdaptationSettings:
+        return AdaptationSettings(self.top_ratio, self.adapt_stopping)
+
+
+def _check_epsilon(smoothing: str, epsilon: float) -> None:
+    if smoothing == "pseudocount":
+        positive("epsilon", epsilon)
+    else:
+        share("epsilon", epsilon)

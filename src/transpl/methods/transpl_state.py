@@ -1,0 +1,53 @@
+"""What TransPL has learnt: networks, counts and how they came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.explanation import SourceCodes
+from transpl.markov import TransitionCounts
+from transpl.methods.vote import HeldOut
+from transpl.network import ChannelHead, CodebookUsage, Network
+from transpl.training.loop import History
+
+
+@dataclass
+class TransPLState:
+    """What has been learnt. Counts belong to the codes of `source_network`, which adaptation leaves alone."""
+
+    source_network: Network
+    class_counts: TransitionCounts  # (K, D, n_c, n_c)
+    codebook_usage: dict[str, CodebookUsage]
+    source_codes: SourceCodes | None = None  # to find the nearest source windows; not in models of old
+    held_out: HeldOut | None = None  # to set sharpness; not in models of old
+    target_counts: TransitionCounts | None = None  # (D, n_c, n_c)
+    # (K,), mean of the vote's probabilities, if the target was labelled
+    target_shares: NDArray[np.float64] | None = None
+    labelled_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
+    refined_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows as the vote labelled them
+    prior: NDArray[np.float64] | None = None  # (K,)
+    adapted_network: Network | ChannelHead | None = None
+    mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
+    history: dict[str, History] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def voting_counts(self) -> TransitionCounts:
+        """Counts by class that labels are made of: the source's, and those of labelled target windows."""
+        added = (counts for counts in (self.labelled_counts, self.refined_counts) if counts is not None)
+        return sum(added, start=self.class_counts)
+
+    def unadapted(self) -> TransPLState:
+        """The source model alone, as it was before any adaptation."""
+        return TransPLState(
+            self.source_network,
+            self.class_counts,
+            self.codebook_usage,
+            self.source_codes,
+            self.held_out,
+            history={"source": self.history["source"]},
+            seconds={name: self.seconds[name] for name in ("source", "count_source")},
+        )

@@ -1,0 +1,102 @@
+"""How codes, and if wanted the classifier, become class probabilities of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.errors import InputError
+from transpl.markov.calibration import fit_sharpness
+from transpl.markov.evidence import mean_over_transitions
+from transpl.markov.joining import joined_channels, joined_with_classifier, log_opinion
+from transpl.markov.posterior import confidence
+from transpl.methods.base import PseudoLabels
+from transpl.methods.transpl_settings import TransPLSettings
+
+Codes = NDArray[np.integer]  # (n, D, N)
+
+
+class Coded(NamedTuple):
+    """What the source network makes of n windows."""
+
+    codes: Codes  # (n, D, N)
+    opinions: NDArray[np.float64] | None = None  # (n, K), its class probabilities, where the vote heeds them
+
+    def rows(self, rows: slice) -> Coded:
+        """Some of the windows."""
+        return Coded(self.codes[rows], None if self.opinions is None else self.opinions[rows])
+
+
+class HeldOut(NamedTuple):
+    """Labelled source windows that the network was not trained on; sharpness is set by them."""
+
+    codes: Codes  # (n, D, N)
+    opinions: NDArray[np.float64]  # (n, K)
+    labels: NDArray[np.int64]  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class Vote:
+    """A labeller of windows; see `joined_channels` and `joined_with_classifier` for the equations.
+
+    log_probabilities : (K, D, n_c, n_c) of transitions by class
+    shares : (D,) of the channels, sum 1
+    prior : (K,) or None
+    sharpness : a, of the likelihoods
+    classifier_sharpness : b; None leaves the classifier out
+    """
+
+    settings: TransPLSettings
+    log_probabilities: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    prior: NDArray[np.float64] | None = None
+    sharpness: float = 1.0
+    classifier_sharpness: float | None = None
+
+    def __call__(self, coded: Coded) -> PseudoLabels:
+        y = self.probabilities(coded)
+        return PseudoLabels(y.argmax(axis=1), confidence(y, self.settings.confidence), y)
+
+    def probabilities(self, coded: Coded) -> NDArray[np.float64]:
+        """y, (n, K)."""
+        settings = self.settings
+        v = joined_channels(
+            mean_over_transitions(coded.codes, self.log_probabilities, settings.length),
+            self.shares,
+            self.prior,
+            settings.prior_temperature,
+            settings.vote,
+            self.sharpness,
+        )
+        if self.classifier_sharpness is None:
+            return v
+        assert coded.opinions is not None
+        return joined_with_classifier(v, coded.opinions, self.classifier_sharpness)
+
+
+def calibrated(
+    settings: TransPLSettings, log_probabilities: NDArray[np.float64], held_out: HeldOut | None
+) -> tuple[float, float | None]:
+    """a and b of a vote: 1 unless they are to be set on held-out source windows, where all channels count alike."""
+    heeded = settings.classifier_evidence
+    if not settings.calibrate:
+        return 1.0, 1.0 if heeded else None
+    if held_out is None:
+        raise InputError("calibrate: this model was saved without its held-out source windows. Fit and save it again.")
+    a = _codes_sharpness(settings, log_probabilities, held_out)
+    return a, _classifier_sharpness(held_out) if heeded else None
+
+
+def _codes_sharpness(settings: TransPLSettings, log_p: NDArray[np.float64], held_out: HeldOut) -> float:
+    likelihoods = mean_over_transitions(held_out.codes, log_p, settings.length)
+    alike = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
+    return fit_sharpness(
+        lambda a: joined_channels(likelihoods, alike, vote=settings.vote, sharpness=a), held_out.labels
+    )
+
+
+def _classifier_sharpness(held_out: HeldOut) -> float:
+    return fit_sharpness(lambda b: np.exp(log_opinion(held_out.opinions, b)), held_out.labels)

@@ -1,0 +1,160 @@
+"""The options of TransPL that go beyond the paper, one by one and together."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from conftest import TINY, make_waves
+from scipy.special import log_softmax
+
+from transpl.markov import TransitionCounts, log_likelihoods
+from transpl.methods import Labelled, TransPLMethod, TransPLSettings
+from transpl.methods.registry import entry
+from transpl.methods.transpl_settings import PLUS
+from transpl.methods.vote import calibrated
+from transpl.network import ChannelHead
+from transpl.network.inference import class_probabilities
+from transpl.training import Execution
+from transpl.windows import as_windows
+
+PAPER = TransPLSettings(**{name: value for name, value in TINY.items() if name != "device"})
+ALL = replace(PAPER, **PLUS)
+
+
+def labelled(n, seed, **shift):
+    X, y = make_waves(n, seed, **shift)
+    return Labelled(as_windows(X), y, 2)
+
+
+TARGET = labelled(16, 2, gain=1.5).windows
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    made = TransPLMethod(PAPER, Execution(device="cpu"))
+    made.fit_source(labelled(24, 0), labelled(12, 1))
+    return made
+
+
+@pytest.fixture
+def method(fitted):
+    made = TransPLMethod(ALL, Execution(device="cpu"))
+    made.start_from(fitted.source)
+    return made
+
+
+def with_changes(method, **changes):
+    method.settings = replace(method.settings, **changes)
+    return method
+
+
+def test_the_vote_is_a_calibrated_product_of_codes_and_classifier(method):
+    """Everything from its parts, without the functions under test."""
+    with_changes(method, refine_rounds=0, channel_alignment=False)
+    state, codes = method.state, method.codes(TARGET)
+    log_p = np.log(state.class_counts.probabilities("pseudocount"))
+    a, b = calibrated(method.settings, log_p, state.held_out)
+    chain = a * log_likelihoods(codes, state.class_counts, "pseudocount").mean(axis=1)
+    head = b * np.log(class_probabilities(state.source_network, TARGET))
+    y = log_softmax((log_softmax(chain, axis=1) + log_softmax(head, axis=1)) / 2, axis=1)
+    assert method.pseudo_label(TARGET).probabilities == pytest.approx(np.exp(y), abs=1e-6)
+
+
+def test_without_calibration_and_classifier_nothing_is_set(method):
+    log_p = np.log(method.state.class_counts.probabilities("pseudocount"))
+    assert calibrated(PAPER, log_p, None) == (1.0, None)
+    assert calibrated(replace(PAPER, classifier_evidence=True), log_p, None) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{name: value} for name, value in PLUS.items() if getattr(PAPER, name) != value and name != "refine_share"],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_option_works_alone(fitted, changes):
+    method = TransPLMethod(replace(PAPER, **changes), Execution(device="cpu"))
+    method.start_from(fitted.source)
+    method.adapt(TARGET, mode="finetune" if "learning" in changes else "markov")
+    y = method.predict_proba(TARGET)
+    assert y.sum(axis=1) == pytest.approx(np.ones(16))
+    plain = TransPLMethod(PAPER, Execution(device="cpu"))
+    plain.start_from(fitted.source)
+    plain.adapt(TARGET, mode="markov")
+    assert not np.array_equal(y, plain.predict_proba(TARGET))
+
+
+def test_refinement_counts_the_target_to_the_labels_it_got(method):
+    with_changes(method, refine_rounds=1, refine_share=1.0)
+    first = with_changes(method, refine_rounds=0).pseudo_label(TARGET).labels
+    with_changes(method, refine_rounds=1).adapt(TARGET)
+    counted = TransitionCounts.from_codes(method.codes(TARGET), 4, first, 2).counts
+    weight = method.state.refined_counts.counts.sum() / counted.sum()
+    assert np.array_equal(method.state.refined_counts.counts, counted * int(weight))
+    assert weight == round(10 * method.state.class_counts.counts.sum() / counted.sum())
+
+
+def test_refinement_ends_when_nothing_changes_any_more(method, monkeypatch):
+    with_changes(method, refine_rounds=1000, refine_share=1.0)
+    rounds, count = [], method._counted_to_classes
+    monkeypatch.setattr(method, "_counted_to_classes", lambda *about: rounds.append(1) or count(*about))
+    method.adapt(TARGET)
+    assert len(rounds) < 50
+    labels = method.pseudo_label(TARGET).labels
+    found = TransitionCounts.from_codes(method.codes(TARGET), 4, labels, 2).counts
+    weight = method.state.refined_counts.counts.sum() // found.sum()
+    assert np.array_equal(method.state.refined_counts.counts, found * weight)  # a fixed point
+
+
+def test_labels_before_and_after_adapting_are_the_same(method):
+    before = method.pseudo_label(TARGET).probabilities
+    assert np.array_equal(method.one_shot_labels(TARGET).probabilities, before)
+    method.adapt(TARGET)
+    assert np.array_equal(method.pseudo_label(TARGET).probabilities, before)
+    assert np.array_equal(method.predict_proba(TARGET), before) == (method.state.mode == "markov")
+
+
+def test_order_of_target_windows_does_not_matter(method):
+    order = np.random.default_rng(0).permutation(16)
+    before = method.pseudo_label(TARGET).probabilities
+    assert method.pseudo_label(TARGET[order]).probabilities == pytest.approx(before[order], abs=1e-6)
+
+
+def test_what_a_person_said_is_counted_to_its_class(method):
+    with_changes(method, refine_rounds=3, refine_share=1.0)
+    method.adapt(TARGET, mode="markov")
+    said = np.full(16, -1)
+    said[:4] = 1 - method.pseudo_label(TARGET).labels[:4]
+    method.adapt(TARGET, mode="markov", few_labels=said)
+    codes = method.codes(TARGET)
+    labels = np.where(said >= 0, said, method.pseudo_label(TARGET).labels)
+    found = TransitionCounts.from_codes(codes, 4, labels, 2).counts
+    refined = method.state.refined_counts.counts
+    rows = refined.sum(axis=(1, 2, 3)) / found.sum(axis=(1, 2, 3))
+    assert rows[0] == rows[1] == refined.sum() // found.sum()
+
+
+def test_the_fine_tuned_network_keeps_the_source_network_and_learns_the_vote(method):
+    method.adapt(TARGET, mode="finetune")
+    adapted = method.state.adapted_network
+    assert isinstance(adapted, ChannelHead)
+    assert adapted.network is method.state.source_network
+    learnt, vote = method.predict_proba(TARGET).argmax(axis=1), method.pseudo_label(TARGET).labels
+    assert (learnt == vote).mean() >= 0.9
+    assert method.features(TARGET).shape == (16, 2 * ALL.width)
+
+
+def test_the_methods_by_name_have_one_setting_for_all_data_sets():
+    for dataset in ("ucihar", "wisdm", "hhar", "ptb", "mine"):
+        settings = entry("transpl-plus").settings(dataset)
+        assert {name: getattr(settings, name) for name in PLUS} == PLUS
+    assert entry("transpl-plus").settings("wisdm").width == 128  # the source model is the paper's
+    assert entry("transpl-plus").settings("wisdm", sigma=0.3).sigma == 0.3
+    assert {field.name for field in fields(entry("transpl-plus").method.Settings)} == {f.name for f in fields(PAPER)}
+
+
+def test_how_the_methods_adapt_unless_told_otherwise():
+    modes = {name: entry(name).method.default_mode for name in ("transpl", "transpl-markov", "transpl-plus")}
+    assert modes == {"transpl": "finetune", "transpl-markov": "markov", "transpl-plus": "markov"}
+    assert entry("transpl-plus-ws").method.prior == "needed"
