@@ -189,6 +189,7 @@ streaming.label_windows(TransPL.load(sys.argv[1]), sys.argv[2], sys.argv[3], ada
 """
 
 
+@pytest.mark.slow  # runs that die in this process are above
 def test_a_killed_process_goes_on_and_ends_with_the_same_bytes(model, file, tmp_path):
     model.save(tmp_path / "model")
     words = [sys.executable, "-c", KILLED, tmp_path / "model", file, tmp_path / "broken"]
