@@ -39,6 +39,17 @@ from transpl.sources import (
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows, name_channels
 
+# What a variant decides where it is None.
+_VARIANTS_OWN = {
+    "smoothing",
+    "vote",
+    "calibrate",
+    "classifier_evidence",
+    "refine_rounds",
+    "refine_share",
+    "learning",
+}
+
 
 class TransPL(ClassifierMixin, BaseEstimator):
     r"""Classify windows of a new domain without its labels (Kim and Lee, ICML 2025).
@@ -484,7 +495,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     def _settings(self, seed: int) -> TransPLSettings:
         one_of("variant", self.variant, tuple(VARIANTS))
         params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
-        given = {name: value for name, value in params.items() if value is not None}
+        given = {name: value for name, value in params.items() if value is not None or name not in _VARIANTS_OWN}
         return TransPLSettings(**{**VARIANTS[self.variant], **given, "random_state": seed})
 
     def _execution(self) -> Execution:
