@@ -281,8 +281,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Adapt to unlabelled target windows, from the source model again at every call.
 
         prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
-        mode : "finetune" trains on the pseudo-labels; "markov" takes no gradient step, the posterior is the classifier.
-            By default the variant's: "finetune" for "paper", "markov" for "plus"
+        mode : "finetune" (of "paper") trains on the pseudo-labels, "markov" (of "plus") answers by them, untrained
         few_labels : labels that a person gave to some target windows, {row: label} or one per window, None for no label
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
 

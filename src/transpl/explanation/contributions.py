@@ -34,8 +34,9 @@ class Contributions:
     channels : (D,) transitions and prior of each channel
     margin : y_label - y_against, or log y_label - log y_against; the sum of `channels` and `classifier`
     classifier : the part of the source network's own opinion; 0 where it does not vote
-    scale : what all parts are parts of, a difference of "probability" or "log odds"; in the latter a probability below
-        1e-12 counts as 1e-12
+    scale : what all parts are parts of, a difference of "probability" or "log odds"
+
+    For log odds a probability below 1e-12 counts as 1e-12.
     """
 
     label: Any

@@ -58,8 +58,7 @@ class Evidence:
 
     window : row number
     probability : of `label` by the vote
-    margin : probability of `label` less that of `against`, or the difference of their logarithms; all channels'
-        contributions and the classifier's add up to it
+    margin : by how much `label` leads; the contributions of all channels and of the classifier add up to it
     classifier : the contribution of the source network's own opinion; 0 where it does not vote
     scale : of margin and contributions, "probability" or "log odds"
     """
