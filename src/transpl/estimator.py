@@ -20,7 +20,7 @@ from transpl.explanation import Explanation, ShiftReport
 from transpl.markov import TransitionCounts
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
 from transpl.methods.explaining import drift, explain, shift_report
-from transpl.methods.transpl_settings import MODE_OF, VARIANTS
+from transpl.methods.transpl_settings import MODE_OF, PLUS, VARIANTS
 from transpl.network import CodebookUsage
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
@@ -38,17 +38,6 @@ from transpl.sources import (
 )
 from transpl.training import Execution
 from transpl.windows import Windows, as_windows, name_channels
-
-# What a variant decides where it is None.
-_VARIANTS_OWN = {
-    "smoothing",
-    "vote",
-    "calibrate",
-    "classifier_evidence",
-    "refine_rounds",
-    "refine_share",
-    "learning",
-}
 
 
 class TransPL(ClassifierMixin, BaseEstimator):
@@ -494,7 +483,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
     def _settings(self, seed: int) -> TransPLSettings:
         one_of("variant", self.variant, tuple(VARIANTS))
         params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
-        given = {name: value for name, value in params.items() if value is not None or name not in _VARIANTS_OWN}
+        # An option that no variant sets is given even if it is None, and refused where that makes no sense.
+        given = {name: value for name, value in params.items() if value is not None or name not in PLUS}
         return TransPLSettings(**{**VARIANTS[self.variant], **given, "random_state": seed})
 
     def _execution(self) -> Execution:

@@ -1,8 +1,9 @@
 """Labels for a file of windows of any size: one chunk in memory, and an interrupted run goes on.
 
 The folder ends up with `labels.npy` (positions in `classes.json`), `probabilities.npy` and `progress.json`; where the
-windows were counted as a new target domain also with `codes.npy` and `target_counts.npz`. An array whose last row is
-not yet written has the suffix `.part`. `progress.json` is replaced after every chunk, once its rows are on the disk.
+windows were counted as a new target domain also with `codes.npy`, `target_counts.npz` and, where the network votes too,
+`opinions.npy`. An array whose last row is not yet written has the suffix `.part`. `progress.json` is replaced after
+every chunk, once its rows are on the disk.
 """
 
 from __future__ import annotations

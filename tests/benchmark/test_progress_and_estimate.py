@@ -98,7 +98,7 @@ def test_a_first_run_of_unknown_length_is_not_said_to_take_no_time(tmp_path):
 # Live
 
 
-BRACKETS = "NotReadable: [/tmp/x] is not [bold]markup[/bold]"
+BRACKETS = "NotReadable: [/a/x] is not [bold]markup[/bold]"
 
 
 def ends():

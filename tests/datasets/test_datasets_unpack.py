@@ -163,7 +163,7 @@ def test_a_damaged_nested_archive_is_named(tmp_path: Path) -> None:
     refused(tmp_path, zipped({"in.zip": b"<html>not found</html>"}), "data.zip: in.zip: damaged.*not a whole .zip")
 
 
-BAD_NAMES = ["../x", "a/../../x", "/tmp/x", "..", "\\x", "..\\x", "C:\\x", "C:x", "c:/x", "a/C:/x", "//host/x"]
+BAD_NAMES = ["../x", "a/../../x", "/x", "..", "\\x", "..\\x", "C:\\x", "C:x", "c:/x", "a/C:/x", "//host/x"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

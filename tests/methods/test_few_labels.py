@@ -94,7 +94,7 @@ def test_training_sees_the_labels_as_certain(method, monkeypatch):
         seen.update(target)
         return network, []
 
-    monkeypatch.setattr("transpl.methods.transpl.adapt_network", catch)
+    monkeypatch.setattr("transpl.methods.transpl_learning.adapt_network", catch)
     method.adapt(TARGET.windows, few_labels=FEW)
     assert seen["y"][[3, 8]].tolist() == [0, 1]
     assert (seen["confidence"] == CERTAIN).nonzero().ravel().tolist() == [3, 8]

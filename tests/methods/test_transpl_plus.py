@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 
 from transpl.markov import TransitionCounts, log_likelihoods
 from transpl.methods import Labelled, TransPLMethod, TransPLSettings
+from transpl.methods.refinement import counted_to_classes
 from transpl.methods.registry import entry
 from transpl.methods.transpl_settings import PLUS
 from transpl.methods.vote import calibrated
@@ -106,8 +107,13 @@ def test_refinement_counts_the_target_to_the_labels_it_got(method):
 
 def test_refinement_ends_when_nothing_changes_any_more(method, monkeypatch):
     with_changes(method, refine_rounds=1000, refine_share=1.0)
-    rounds, count = [], method._counted_to_classes
-    monkeypatch.setattr(method, "_counted_to_classes", lambda *about: rounds.append(1) or count(*about))
+    rounds = []
+
+    def counted(*about):
+        rounds.append(about)
+        return counted_to_classes(*about)
+
+    monkeypatch.setattr("transpl.methods.transpl.counted_to_classes", counted)
     method.adapt(TARGET)
     assert len(rounds) < 50
     labels = method.pseudo_label(TARGET).labels
@@ -158,6 +164,7 @@ def test_the_methods_by_name_have_one_setting_for_all_data_sets():
     for dataset in ("ucihar", "wisdm", "hhar", "ptb", "mine"):
         settings = entry("transpl-plus").settings(dataset)
         assert {name: getattr(settings, name) for name in PLUS} == PLUS
+        assert (settings.sigma, settings.prior_temperature) == (0.2, 1.0)
     assert entry("transpl-plus").settings("wisdm").width == 128  # the source model is the paper's
     assert entry("transpl-plus").settings("wisdm", sigma=0.3).sigma == 0.3
     assert {field.name for field in fields(entry("transpl-plus").method.Settings)} == {f.name for f in fields(PAPER)}

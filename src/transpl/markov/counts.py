@@ -97,10 +97,7 @@ class TransitionCounts:
         """
         one_of("smoothing", smoothing, SMOOTHING)
         eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
-        if smoothing == "pseudocount":
-            positive("epsilon", eps)
-        elif smoothing != "none":
-            share("epsilon", eps)
+        check_epsilon(smoothing, eps)
         totals = self.counts.sum(axis=-1, keepdims=True)
         if smoothing == "pseudocount":
             return (self.counts + eps) / (totals + eps * self.n_codes)
@@ -153,6 +150,14 @@ class TransitionCounts:
                 got=other.counts.shape,
                 advice="Merge only counts of the same codebook, channels and classes.",
             )
+
+
+def check_epsilon(smoothing: str, epsilon: float) -> None:
+    """Raise unless a rule of smoothing can work with this epsilon."""
+    if smoothing == "pseudocount":
+        positive("epsilon", epsilon)
+    elif smoothing != "none":
+        share("epsilon", epsilon)
 
 
 def check_codes(codes: ArrayLike, n_codes: int) -> NDArray[np.integer]:

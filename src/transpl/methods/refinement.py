@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl.markov import TransitionCounts
+from transpl.methods.few_labels import UNKNOWN
+from transpl.methods.vote import Chunks, Vote
+from transpl.training.adaptation import CERTAIN
 
 TARGET_IS_WORTH = 10  # times the source; see `weighed_against_source`
+
+
+def counted_to_classes(
+    vote: Vote, chunks: Callable[[], Chunks], share: float, few_labels: NDArray[np.int64] | None = None
+) -> TransitionCounts:
+    """Counts (K, D, n, n) of the surest `share` of every class, and of all windows whose label is known.
+
+    chunks : gives the windows, twice; few_labels : (n,) class indices that a person gave, -1 for the others
+    """
+    K, D, n_codes, _ = vote.log_probabilities.shape
+    labels, confidence = _labelled(vote, chunks())
+    if few_labels is not None:
+        known = few_labels != UNKNOWN
+        labels[known], confidence[known] = few_labels[known], CERTAIN
+    chosen = surest_of_each_class(labels, confidence, share)
+    counts = TransitionCounts.empty(D, n_codes, K)
+    for rows, coded in chunks():
+        codes, y = coded.codes[chosen[rows]], labels[rows][chosen[rows]]
+        if len(codes):
+            counts += TransitionCounts.from_codes(codes, n_codes, y, K)
+    return counts
+
+
+def _labelled(vote: Vote, chunks: Chunks) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Labels and confidences of all windows; their probabilities are not kept, for there may be millions."""
+    found = [vote(coded)[:2] for _, coded in chunks]
+    return np.concatenate([labels for labels, _ in found]), np.concatenate([confidence for _, confidence in found])
 
 
 def weighed_against_source(found: TransitionCounts, class_counts: TransitionCounts) -> TransitionCounts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -17,15 +17,14 @@ from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
-from transpl.methods.pseudo_labelling import as_tensors
-from transpl.methods.refinement import surest_of_each_class, weighed_against_source
+from transpl.methods.refinement import counted_to_classes, weighed_against_source
 from transpl.methods.registry import register
+from transpl.methods.transpl_learning import label_rows, learn_labels, learn_votes
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Coded, Codes, HeldOut, Vote, calibrated
+from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, Vote, calibrated
 from transpl.network import ChannelHead, CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
-    channel_summaries,
     class_probabilities,
     coarse_codes,
     codes_and_classes,
@@ -34,17 +33,12 @@ from transpl.network.inference import (
     in_batches,
     reconstruction_error,
 )
-from transpl.training import Execution, adapt_network
-from transpl.training.adaptation import CERTAIN
-from transpl.training.distillation import distil
+from transpl.training import Execution
 from transpl.training.loop import History
-from transpl.training.rows import Rows, window_rows
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
-
-Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
 
 
 @register(
@@ -245,34 +239,16 @@ class TransPLMethod(Method):
 
         chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
         """
-        rounds = self.settings.refine_rounds
-        vote = self.vote(state) if rounds else None
-        for _ in range(rounds):
-            assert vote is not None
-            counts = self._counted_to_classes(vote, chunks, few_labels)
+        if not self.settings.refine_rounds:
+            return state
+        vote = self.vote(state)
+        for _ in range(self.settings.refine_rounds):
+            counts = counted_to_classes(vote, chunks, self.settings.refine_share, few_labels)
             before, state = state, replace(state, refined_counts=weighed_against_source(counts, state.class_counts))
             if state.refined_counts == before.refined_counts:
                 break
             vote = replace(vote, log_probabilities=self._log_probabilities(state.voting_counts))
         return state
-
-    def _counted_to_classes(
-        self, vote: Vote, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None
-    ) -> markov.TransitionCounts:
-        """Counts by class of the surest windows of every class, and of all whose label is known."""
-        found = [vote(coded) for _, coded in chunks()]
-        labels = np.concatenate([part.labels for part in found])
-        confidence = np.concatenate([part.confidence for part in found])
-        if few_labels is not None:
-            known = few_labels != UNKNOWN
-            labels[known], confidence[known] = few_labels[known], CERTAIN
-        chosen = surest_of_each_class(labels, confidence, self.settings.refine_share)
-        counts = markov.TransitionCounts.empty(len(vote.shares), self.settings.n_coarse, self.n_classes)
-        for rows, coded in chunks():
-            codes, y = coded.codes[chosen[rows]], labels[rows][chosen[rows]]
-            if len(codes):
-                counts += markov.TransitionCounts.from_codes(codes, self.settings.n_coarse, y, self.n_classes)
-        return counts
 
     def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
         return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
@@ -360,43 +336,18 @@ class TransPLMethod(Method):
     ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
         start = time.perf_counter()
-        if self.settings.learning == "vote":
-            learnt: tuple[Network | ChannelHead, History] = self._learn_votes(target, labels, state.source_network)
+        source, validation = self.source_rows()
+        network, settings = state.source_network, self.settings
+        learnt: tuple[Network | ChannelHead, History]
+        if settings.learning == "vote":
+            with self.on_device(network):
+                learnt = learn_votes(network, source, target, labels)
         else:
-            learnt = self._learn_labels(label_rows(target, labels, few_labels), state.source_network)
+            rows = label_rows(target, labels, few_labels)
+            learnt = learn_labels(network, source, validation, rows, settings, self.execution)
         state.adapted_network, state.history["adapt"] = learnt
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start
-
-    def _learn_labels(self, target: Rows, network: Network) -> tuple[Network, History]:
-        """The paper's: source rows, and the most confident of the target's, train a copy of the whole network."""
-        settings, (source, validation) = self.settings, self.source_rows()
-        return adapt_network(
-            network,
-            source.rows(),
-            target,
-            validation.rows(),
-            settings.adaptation(),
-            settings.adapt_loop(),
-            self.execution,
-            seed=settings.random_state,
-        )
-
-    def _learn_votes(self, target: Windows, labels: PseudoLabels, network: Network) -> tuple[ChannelHead, History]:
-        """A new head learns the source's labels and all of the target's votes; the network stays."""
-        source, _ = self.source_rows()
-        with self.on_device(network):
-            here, there = (channel_summaries(network, windows) for windows in (source.windows, target))
-        head = distil(here.reshape(len(here), -1), source.y, there.reshape(len(there), -1), labels.probabilities)
-        return ChannelHead.of(network, head.W, head.b), [{"epoch": 0.0, "loss": head.loss}]
-
-
-def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int64] | None) -> Rows:
-    """Rows x, y and confidence; what a person said is certain."""
-    y, confidence = as_tensors(labels)
-    if few_labels is not None:
-        confidence[few_labels != UNKNOWN] = CERTAIN
-    return {**window_rows(target.in_memory()), "y": y, "confidence": confidence}
 
 
 def _chunks(coded: Coded) -> Chunks:

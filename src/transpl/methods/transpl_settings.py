@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transpl.errors import one_of, positive, share, whole_number
+from transpl.markov.counts import check_epsilon
 from transpl.markov.joining import VOTES
 from transpl.markov.posterior import CONFIDENCE, LENGTHS
 from transpl.methods.settings import AdaptSettings
@@ -13,10 +14,8 @@ from transpl.training.adaptation import STOPPING, AdaptationSettings
 
 LEARNING = ("labels", "vote")
 
-# Settings that differ from the paper's; see docs/beyond.md for how they were found.
+# What a variant sets; see docs/beyond.md for how it was found.
 PLUS: dict[str, Any] = {
-    "sigma": 0.2,
-    "prior_temperature": 1.0,
     "smoothing": "pseudocount",
     "vote": "product",
     "calibrate": True,
@@ -85,15 +84,8 @@ class TransPLSettings(AdaptSettings):
         for name in ("sigma", "prior_temperature"):
             positive(name, getattr(self, name))
         if self.epsilon is not None:
-            _check_epsilon(self.smoothing, self.epsilon)
+            check_epsilon(self.smoothing, self.epsilon)
         self.adaptation()
 
     def adaptation(self) -> AdaptationSettings:
         return AdaptationSettings(self.top_ratio, self.adapt_stopping)
-
-
-def _check_epsilon(smoothing: str, epsilon: float) -> None:
-    if smoothing == "pseudocount":
-        positive("epsilon", epsilon)
-    else:
-        share("epsilon", epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ class Coded(NamedTuple):
     def rows(self, rows: slice) -> Coded:
         """Some of the windows."""
         return Coded(self.codes[rows], None if self.opinions is None else self.opinions[rows])
+
+
+Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
 
 
 class HeldOut(NamedTuple):
