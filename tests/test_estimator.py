@@ -503,6 +503,15 @@ def test_nearest_windows_are_rows_of_fit(fitted, source):
     assert np.array_equal(both.explain(X).nearest.labels, y[both.explain(X).nearest.rows])
 
 
+def test_channels_that_vote_are_named(model, target):
+    assert model.voting_channels(["ax", "ay"]) == ("ax", "ay")
+    plus = model.set_params(variant="plus")
+    assert plus.voting_channels(["ax", "ay"]) == ("ax", "ay")
+    plus.adapt(target[0])
+    assert plus.voting_channels(["ax", "ay"]) == ("ax", "ay", "ax (aligned)", "ay (aligned)")
+    assert len(plus.channel_weights_) == 4
+
+
 def test_what_shifted_waits_for_a_target(model, target):
     with pytest.raises(AttributeError, match=r"^shift_report: .*Call adapt or partial_adapt first\.$"):
         model.shift_report()

@@ -101,6 +101,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
         set how sharp likelihoods and classifier are on held-out source windows (plus)
     classifier_evidence
         the source network's own class probabilities join the vote (plus)
+    aligned_copies
+        every channel votes twice (plus): as recorded, and after a linear map that gives the target's channels the means
+        and covariances of the source's
     refine_rounds, refine_share
         how often the target's windows, as labelled so far, are counted to their classes before the next vote
         (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
@@ -127,7 +130,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     class_counts_, source_counts_, target_counts_
         `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added
     channel_distances_, channel_weights_
-        (channels,) how far each channel moved, how far it is trusted
+        (channels,) how far each channel moved, how far it is trusted; `voting_channels` names them
     codebook_usage_
         per codebook, how often each code occurs in the source, its perplexity and dead codes
     history_
@@ -173,6 +176,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         vote: str | None = None,
         calibrate: bool | None = None,
         classifier_evidence: bool | None = None,
+        aligned_copies: bool | None = None,
         refine_rounds: int | None = None,
         refine_share: float | None = None,
         learning: str | None = None,
@@ -215,6 +219,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.vote = vote
         self.calibrate = calibrate
         self.classifier_evidence = classifier_evidence
+        self.aligned_copies = aligned_copies
         self.refine_rounds = refine_rounds
         self.refine_share = refine_share
         self.learning = learning
@@ -291,7 +296,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
         fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change. Class
-        matrices do not follow the target here (`refine_rounds`): that takes all of it at once, in `adapt`.
+        matrices do not follow the target here (`refine_rounds`), and channels are aligned (`aligned_copies`) as the
+        last `adapt` found it, or not at all: that takes all of the target at once, in `adapt`.
         """
         self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
@@ -458,6 +464,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
     @property
     def channel_weights_(self) -> NDArray[np.float64]:
         return self.fitted_method().channel_weights(self.target_counts_)
+
+    def voting_channels(self, channel_names: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The channels that vote since the last adaptation: those of X and, with `aligned_copies`, these again.
+
+        channel_names : one per channel of X
+        """
+        return self.fitted_method().state.voters(name_channels(channel_names, self.n_channels_))
 
     @property
     def codebook_usage_(self) -> dict[str, CodebookUsage]:

@@ -26,6 +26,8 @@ from transpl.errors import unreadable
 from transpl.explanation import SourceCodes
 from transpl.files import read_json, replacing, sha256, write_json
 from transpl.markov import TransitionCounts
+from transpl.methods.aligned_copies import Alignment
+from transpl.methods.moments import Moments
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import HeldOut
 from transpl.network import ChannelHead, CodebookUsage, Network, NetworkSettings
@@ -88,6 +90,10 @@ def _tensors(state: TransPLState) -> dict[str, Tensor]:
         learnt = adapted.linear if isinstance(adapted, ChannelHead) else adapted  # the rest of it is the source's
         tensors |= {f"adapted.{name}": tensor for name, tensor in learnt.state_dict().items()}
     tensors["counts.class"] = torch.from_numpy(state.class_counts.counts)
+    if state.source_moments is not None:
+        tensors |= {f"moments.{name}": torch.as_tensor(value) for name, value in vars(state.source_moments).items()}
+    if state.alignment is not None:
+        tensors |= {f"alignment.{name}": torch.from_numpy(a) for name, a in state.alignment._asdict().items()}
     if state.target_counts is not None:
         tensors["counts.target"] = torch.from_numpy(state.target_counts.counts)
     if state.labelled_counts is not None:
@@ -114,6 +120,16 @@ def _source_codes(tensors: dict[str, Tensor]) -> SourceCodes | None:
 def _held_out(tensors: dict[str, Tensor]) -> HeldOut | None:
     known = _arrays(tensors, "held_out.")
     return HeldOut(**known) if known else None
+
+
+def _moments(tensors: dict[str, Tensor]) -> Moments | None:
+    known = _arrays(tensors, "moments.")
+    return Moments(int(known["count"]), known["mean"], known["scatter"]) if known else None
+
+
+def _alignment(tensors: dict[str, Tensor]) -> Alignment | None:
+    known = _arrays(tensors, "alignment.")
+    return Alignment(**known) if known else None
 
 
 def _arrays(tensors: dict[str, Tensor], prefix: str) -> dict[str, NDArray]:
@@ -159,6 +175,8 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
         },
         source_codes=_source_codes(tensors),
         held_out=_held_out(tensors),
+        source_moments=_moments(tensors),
+        alignment=_alignment(tensors),
         target_counts=_counts(tensors, "counts.target"),
         labelled_counts=_counts(tensors, "counts.labelled"),
         refined_counts=_counts(tensors, "counts.refined"),

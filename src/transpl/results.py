@@ -22,7 +22,8 @@ from transpl.files import replacing, write_json
 
 NO_LABEL = ""
 _DIGITS = 6  # of shapes that are only drawn
-_VOTING = ("vote", "calibrate", "classifier_evidence", "refine_rounds", "learning")  # settings; see Saved.voting
+# settings; see Saved.voting
+_VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "learning")
 TRUE_LABEL = "true_label"  # column with what a person said
 
 
@@ -136,7 +137,7 @@ def channel_shift(model: TransPL) -> tuple[NDArray[np.float64], NDArray[np.float
 
 def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None) -> dict[str, Any]:
     """All that the report tells beside the scores, as plain data; `labels` are those after adaptation."""
-    settings = model.fitted_method().settings
+    settings, names = model.fitted_method().settings, model.voting_channels(about.channel_names)
     return {
         "transpl_version": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -156,7 +157,7 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
         "classes": [str(name) for name in model.classes_],
         "channels": [
             {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(about.channel_names, *channel_shift(model), strict=True)
+            for name, distance, weight in zip(names, *channel_shift(model), strict=True)
         ],
         "sigma": settings.sigma,
         "voting": {name: getattr(settings, name) for name in _VOTING},

@@ -24,7 +24,9 @@ from transpl.estimator import TransPL
 from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl.markov import TransitionCounts
 from transpl.methods import TransPLMethod
+from transpl.methods.moments import Moments
 from transpl.methods.transpl import CHUNK
+from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Coded
 from transpl.network.inference import BATCH, code_type
 from transpl.persistence import fingerprint
@@ -95,13 +97,14 @@ def _as_it_is(method: TransPLMethod, windows: _WindowFile) -> Answer:
 
 def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
     """Probabilities from what one pass of the encoder leaves on the disk, as those of a new target domain."""
-    n, D, N = len(windows), windows.n_channels, windows.n_patches
-    codes = run.array("codes.npy", (n, D, N), code_type(method.settings.n_coarse))
+    there = _facing(method, windows, chunk)
+    n, V, N = len(windows), there.seen(windows.sample).n_channels, windows.n_patches
+    codes = run.array("codes.npy", (n, V, N), code_type(method.settings.n_coarse))
     heeded = method.settings.classifier_evidence
     opinions = run.array("opinions.npy", (n, method.n_classes), np.float64) if heeded else None
 
     def encode(rows: slice) -> None:
-        coded = method.coded(windows[rows])
+        coded = method.coded(windows[rows], there)
         write_rows(codes, rows.start, coded.codes)
         if opinions is not None and coded.opinions is not None:
             write_rows(opinions, rows.start, coded.opinions)
@@ -110,13 +113,24 @@ def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int)
         return Coded(map_npy(codes)[rows], None if opinions is None else map_npy(opinions)[rows])
 
     run.work_through("encoded", "encoding", chunk, encode)
-    counts = TransitionCounts.empty(D, method.settings.n_coarse)
+    counts = TransitionCounts.empty(V, method.settings.n_coarse)
     for rows in _slices(0, n, chunk):
         counts += method.count_codes(map_npy(codes)[rows])
     counts.save(run.folder / "target_counts.npz")
-    there = replace(method.state.unadapted(), target_counts=counts)
+    there = replace(there, target_counts=counts)
     vote = method.vote(method.refined(there, lambda: ((rows, coded(rows)) for rows in _slices(0, n, chunk))))
     return lambda rows: vote.probabilities(coded(rows))
+
+
+def _facing(method: TransPLMethod, windows: _WindowFile, chunk: int) -> TransPLState:
+    """The state that meets these windows as a new target domain; to align them takes a pass over the file."""
+    there = method.state.unadapted()
+    if not method.settings.aligned_copies:
+        return there
+    moments = Moments.empty(windows.n_channels)
+    for rows in _slices(0, len(windows), chunk):
+        moments += Moments.of_windows(windows[rows])
+    return replace(there, alignment=method.alignment_of(moments))
 
 
 def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:

@@ -68,6 +68,9 @@ def test_parts_give_the_probabilities_of_pseudo_label(method, target, adapted):
 BEYOND = [
     {"vote": vote, "classifier_evidence": classifier, "calibrate": calibrate, "refine_rounds": 3 * calibrate}
     for vote, classifier, calibrate in product(("mean", "product"), (False, True), (False, True))
+] + [
+    {"vote": vote, "classifier_evidence": True, "calibrate": True, "refine_rounds": 3, "aligned_copies": True}
+    for vote in ("mean", "product")
 ]
 
 
@@ -86,6 +89,17 @@ def test_every_vote_is_told_to_the_last_bit(method, beyond, adapted):
             parts = e.contributions(window)
             assert parts.channels.sum() + parts.classifier == pytest.approx(parts.margin, abs=1e-12)
             assert e.sentence(window)
+
+
+def test_aligned_copies_are_voters_with_names_and_signals_of_their_own(method):
+    method.settings = replace(method.settings, aligned_copies=True)
+    method.adapt(TARGET, mode="markov")
+    e = explain(method, TARGET[:4], CLASSES, NAMES)
+    assert e.channel_names == ("acc", "gyro", "acc (aligned)", "gyro (aligned)")
+    assert e.codes.shape[1] == len(e.shares) == 4
+    assert np.array_equal(e.codes[:, :2], method.codes(TARGET[:4]))
+    assert e.nearest is not None
+    assert shift_report(method, CLASSES, NAMES).channel_names == e.channel_names
 
 
 def test_class_counts_that_follow_the_target_are_explained(method):

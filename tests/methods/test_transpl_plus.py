@@ -9,6 +9,7 @@ import pytest
 from conftest import TINY, make_waves
 from scipy.special import log_softmax
 
+from transpl.errors import InputError
 from transpl.markov import TransitionCounts, log_likelihoods
 from transpl.methods import Labelled, TransPLMethod, TransPLSettings
 from transpl.methods.refinement import counted_to_classes
@@ -99,10 +100,38 @@ def test_refinement_counts_the_target_to_the_labels_it_got(method):
     with_changes(method, refine_rounds=1, refine_share=1.0)
     first = with_changes(method, refine_rounds=0).pseudo_label(TARGET).labels
     with_changes(method, refine_rounds=1).adapt(TARGET)
-    counted = TransitionCounts.from_codes(method.codes(TARGET), 4, first, 2).counts
+    counted = TransitionCounts.from_codes(method.coded(TARGET).codes, 4, first, 2).counts
     weight = method.state.refined_counts.counts.sum() / counted.sum()
     assert np.array_equal(method.state.refined_counts.counts, counted * int(weight))
-    assert weight == round(10 * method.state.class_counts.counts.sum() / counted.sum())
+    assert weight == round(10 * method.state.source_counts.counts.sum() / counted.sum())
+
+
+def test_recorded_channels_and_aligned_copies_follow_the_target_each_alone(method):
+    """As if there were only the ones, or only the others."""
+    with_changes(method, classifier_evidence=False).adapt(TARGET)
+    both, copies = method.state.refined_counts, method.state.seen(TARGET).values[:, 2:]
+    with_changes(method, aligned_copies=False).adapt(TARGET)
+    assert both.of_channels(slice(0, 2)) == method.state.refined_counts
+    method.adapt(as_windows(copies))
+    assert both.of_channels(slice(2, 4)) == method.state.refined_counts
+
+
+def test_aligned_copies_undo_a_linear_change_of_the_target(method):
+    """Turned and scaled channels get codes that are nothing like the source's; those of the copies are again."""
+    X, _ = make_waves(40, 0)
+    turned = as_windows(np.einsum("cd,ndt->nct", [[0.0, 3.0], [-3.0, 0.0]], X) + 1)
+    with_changes(method, refine_rounds=0).adapt(turned)
+    recorded, copies = (
+        method.state.target_counts.of_channels(slice(0, 2)),
+        method.state.target_counts.of_channels(slice(2, 4)),
+    )
+    assert method.channel_distances(copies).max() < method.channel_distances(recorded).min()
+
+
+def test_a_model_without_moments_cannot_align(method):
+    method.state.source_moments = None
+    with pytest.raises(InputError, match=r"^aligned_copies: .* saved without moments of its source"):
+        method.adapt(TARGET)
 
 
 def test_refinement_ends_when_nothing_changes_any_more(method, monkeypatch):
@@ -113,11 +142,11 @@ def test_refinement_ends_when_nothing_changes_any_more(method, monkeypatch):
         rounds.append(about)
         return counted_to_classes(*about)
 
-    monkeypatch.setattr("transpl.methods.transpl.counted_to_classes", counted)
+    monkeypatch.setattr("transpl.methods.refinement.counted_to_classes", counted)
     method.adapt(TARGET)
     assert len(rounds) < 50
     labels = method.pseudo_label(TARGET).labels
-    found = TransitionCounts.from_codes(method.codes(TARGET), 4, labels, 2).counts
+    found = TransitionCounts.from_codes(method.coded(TARGET).codes, 4, labels, 2).counts
     weight = method.state.refined_counts.counts.sum() // found.sum()
     assert np.array_equal(method.state.refined_counts.counts, found * weight)  # a fixed point
 

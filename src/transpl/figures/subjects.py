@@ -83,5 +83,5 @@ def _of_job(folder: Path) -> Subject:
         if sample is None
         else sample.channel_names,
         sides=None if sample is None else BothSides(sample.source, sample.target, sample.target_rows),
-        target_counts=method.state.target_counts,
+        target_counts=method.state.recorded_counts,
     )

@@ -13,7 +13,7 @@ from transpl import markov
 from transpl.drift import Drift, measure_drift
 from transpl.errors import InputError
 from transpl.explanation import Explanation, ShiftReport
-from transpl.explanation.nearest import nearest_windows
+from transpl.explanation.nearest import NearestWindows, nearest_windows
 from transpl.markov.posterior import check_prior
 from transpl.methods.transpl import TransPLMethod
 from transpl.methods.transpl_state import TransPLState
@@ -33,15 +33,14 @@ def explain(
 
     nearest : how many source windows to find for each
     """
-    settings, coded = method.settings, method.coded(windows)
-    state = _voting_state(method, coded, prior)
+    settings, (state, coded) = method.settings, _voting(method, windows, prior)
     assert state.target_counts is not None
     distances = method.channel_distances(state.target_counts)
     weights = method.trust(distances)
-    vote, source = method.vote(state, weights), state.source_codes
+    vote = method.vote(state, weights)
     return Explanation(
         classes=classes,
-        channel_names=tuple(channel_names),
+        channel_names=state.voters(channel_names),
         codes=coded.codes,
         log_probabilities=vote.log_probabilities,
         distances=distances,
@@ -55,8 +54,8 @@ def explain(
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
-        signals=_signals(windows),
-        nearest=None if source is None else nearest_windows(coded.codes, source, vote.shares, classes, nearest),
+        signals=_signals(state.seen(windows)),
+        nearest=_nearest(state, coded.codes, vote.shares, classes, nearest),
         vote=settings.vote,
         sharpness=vote.sharpness,
         opinions=coded.opinions,
@@ -64,10 +63,10 @@ def explain(
     )
 
 
-def _voting_state(method: TransPLMethod, coded: Coded, prior: NDArray[np.float64] | None) -> TransPLState:
-    """The state that `pseudo_label` labels these windows with."""
+def _voting(method: TransPLMethod, windows: Windows, prior: NDArray[np.float64] | None) -> tuple[TransPLState, Coded]:
+    """The state that `pseudo_label` labels these windows with, and what its vote needs of them."""
     state = method.state if prior is None else replace(method.state, prior=check_prior(prior, method.n_classes))
-    return state if state.target_counts is not None else method.at_home(state, coded)
+    return method.at_home(windows, state) if state.target_counts is None else (state, method.coded(windows))
 
 
 def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -75,11 +74,11 @@ def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequenc
     state, settings = method.state, method.settings
     assert state.target_counts is not None
     return ShiftReport.from_counts(
-        state.class_counts.pooled(),
+        state.source_counts.pooled(),
         state.target_counts,
         markov.transport_cost(method.codebook),
         sigma=settings.sigma if settings.channel_alignment else None,
-        channel_names=channel_names,
+        channel_names=state.voters(channel_names),
         classes=classes.tolist(),
         source_shares=_source_shares(method),
         target_shares=state.target_shares,
@@ -112,6 +111,15 @@ def _source_codes(method: TransPLMethod) -> Codes:
             "drift: this model was saved without the codes of its source. Fit and save it again, or pass a reference."
         )
     return method.state.source_codes.codes
+
+
+def _nearest(
+    state: TransPLState, codes: Codes, shares: NDArray[np.float64], classes: NDArray, n: int
+) -> NearestWindows | None:
+    if state.source_codes is None:
+        return None
+    known = state.source_codes if state.alignment is None else state.source_codes.repeated(2)
+    return nearest_windows(codes, known, shares, classes, n)
 
 
 def _answers(method: TransPLMethod, windows: Windows, coded: Coded, vote: Vote) -> NDArray[np.float64]:

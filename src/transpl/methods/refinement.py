@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl.markov import TransitionCounts
+from transpl.markov.evidence import class_log_probabilities
 from transpl.methods.few_labels import UNKNOWN
 from transpl.methods.vote import Chunks, Vote
 from transpl.training.adaptation import CERTAIN
 
 TARGET_IS_WORTH = 10  # times the source; see `weighed_against_source`
+
+
+def following(
+    vote: Vote,
+    chunks: Callable[[], Chunks],
+    source: TransitionCounts,
+    known: TransitionCounts,
+    few_labels: NDArray[np.int64] | None = None,
+) -> TransitionCounts:
+    """Counts (K, V, n, n) of the target by class after `refine_rounds`: label it, count its surest windows, and again.
+
+    vote : by the counts `known` alone: the `source`'s, and those of windows that a person labelled
+    chunks : gives the target's windows, twice for every round; few_labels : as in `counted_to_classes`
+    """
+    settings, found = vote.settings, None
+    for _ in range(settings.refine_rounds):
+        counts = counted_to_classes(vote, chunks, settings.refine_share, few_labels)
+        before, found = found, weighed_against_source(counts, source)
+        if found == before:
+            break
+        log_p = class_log_probabilities(known + found, settings.smoothing, settings.epsilon)
+        vote = replace(vote, log_probabilities=log_p)
+    assert found is not None, "there is a round at least"
+    return found
 
 
 def counted_to_classes(

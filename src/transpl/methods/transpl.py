@@ -15,14 +15,16 @@ from transpl.errors import InputError, one_of
 from transpl.explanation import SourceCodes
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
+from transpl.methods.aligned_copies import Alignment
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
-from transpl.methods.refinement import counted_to_classes, weighed_against_source
+from transpl.methods.moments import Moments
+from transpl.methods.refinement import following
 from transpl.methods.registry import register
 from transpl.methods.transpl_learning import label_rows, learn_labels, learn_votes
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, Vote, calibrated
+from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, Vote, all_of, calibrated
 from transpl.network import ChannelHead, CodebookUsage, Network, codebook_usage
 from transpl.network.inference import (
     class_probabilities,
@@ -81,7 +83,8 @@ class TransPLMethod(Method):
             held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)
-        self.state = TransPLState(network, counts, usage, known, held_out, history={"source": model.history})
+        moments = Moments.of_windows(source.windows)
+        self.state = TransPLState(network, counts, usage, known, held_out, moments, history={"source": model.history})
         self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
         self.remember_source(source, model.validation)
 
@@ -128,11 +131,12 @@ class TransPLMethod(Method):
         if mode == "finetune":
             self.source_rows()
         start = time.perf_counter()
-        coded = self.coded(target) if mode == "finetune" or self.settings.refine_rounds else None
+        there = self.facing(target, state.unadapted())
+        coded = self.coded(target, there) if mode == "finetune" or self.settings.refine_rounds else None
         next_state = replace(
-            state.unadapted(),
-            target_counts=self.count(target) if coded is None else self.count_codes(coded.codes),
-            labelled_counts=self._labelled_counts(target, coded, few_labels),
+            there,
+            target_counts=self.count(target, there) if coded is None else self.count_codes(coded.codes),
+            labelled_counts=self._labelled_counts(target, coded, few_labels, there),
             prior=self.checked_prior(prior),
             mode="markov",
         )
@@ -149,9 +153,9 @@ class TransPLMethod(Method):
         self.state, self.label_record = next_state, {} if labels is None else {"initial": labels}
 
     def add_target(self, target: Windows) -> None:
-        """Add the target's transitions to the counts; no gradient step."""
+        """Add the target's transitions to the counts; no gradient step, and the alignment stays the last one's."""
         state = self.state
-        more = self.count(target)
+        more = self.count(target, state)
         state.target_counts = more if state.target_counts is None else state.target_counts + more
         state.target_shares = None  # they were of fewer windows
         if state.mode == "source":
@@ -162,8 +166,8 @@ class TransPLMethod(Method):
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
         if state.target_counts is not None:
             return self._label(self._encoded(target), len(target), state)
-        coded = self.coded(target)
-        return self._label(_chunks(coded), len(coded.codes), self.at_home(state, coded))
+        state, coded = self.at_home(target, state)
+        return self._label(_chunks(coded), len(coded.codes), state)
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -176,8 +180,7 @@ class TransPLMethod(Method):
     def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
-        coded = self.coded(target)
-        fresh = self.at_home(replace(self.state.unadapted(), prior=self.checked_prior(prior)), coded)
+        fresh, coded = self.at_home(target, replace(self.state.unadapted(), prior=self.checked_prior(prior)))
         return self._label(_chunks(coded), len(coded.codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
@@ -204,51 +207,86 @@ class TransPLMethod(Method):
     def history(self) -> dict[str, History]:
         return self.state.history
 
+    def facing(self, target: Windows, state: TransPLState) -> TransPLState:
+        """The state that knows how to align this target, where aligned copies vote."""
+        if not self.settings.aligned_copies:
+            return state
+        return replace(state, alignment=self.alignment_of(Moments.of_windows(target)))
+
+    def alignment_of(self, target: Moments) -> Alignment:
+        """The map from a target's channels to the source's."""
+        source = self.state.source_moments
+        if source is None:
+            raise InputError(
+                "aligned_copies: this model was saved without moments of its source. Fit and save it again."
+            )
+        return Alignment.between(source, target)
+
     def codes(self, windows: Windows) -> Codes:
         """Coarse codes (n, D, N) by the source network."""
         network = self.state.source_network
         with self.on_device(network):
             return coarse_codes(network, windows)
 
-    def coded(self, windows: Windows) -> Coded:
-        """What the vote needs of windows, by the source network."""
+    def coded(self, windows: Windows, state: TransPLState | None = None) -> Coded:
+        """What the vote needs of windows, (n, V, N) and more, by the source network.
+
+        state : that votes; the method's own by default
+        """
+        state = self.state if state is None else state
+        return all_of(self._code(state.seen(part)) for _, part in windows.chunks(CHUNK))
+
+    def _code(self, windows: Windows) -> Coded:
         if not self.settings.classifier_evidence:
             return Coded(self.codes(windows))
         network = self.state.source_network
         with self.on_device(network):
             return Coded(*codes_and_classes(network, windows))
 
-    def count(self, windows: Windows) -> markov.TransitionCounts:
-        """Transition counts (D, n_c, n_c) of windows: one pass of the encoder, one chunk in memory."""
-        nothing = markov.TransitionCounts.empty(windows.n_channels, self.settings.n_coarse)
-        return sum((self.count_codes(self.codes(part)) for _, part in windows.chunks(CHUNK)), start=nothing)
+    def count(self, windows: Windows, state: TransPLState | None = None) -> markov.TransitionCounts:
+        """Transition counts of windows: one pass of the encoder, one chunk in memory.
+
+        state : counts all channels that vote in it, (V, n_c, n_c); without it as they were recorded, (D, n_c, n_c)
+        """
+        chunks = (part if state is None else state.seen(part) for _, part in windows.chunks(CHUNK))
+        first, *others = (self.count_codes(self.codes(part)) for part in chunks)
+        return sum(others, start=first)
 
     def count_codes(self, codes: Codes) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of codes."""
         return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
 
-    def at_home(self, state: TransPLState, coded: Coded) -> TransPLState:
-        """The state in which these windows are themselves the target sample."""
-        there = replace(state, target_counts=self.count_codes(coded.codes))
-        return self.refined(there, lambda: _chunks(coded))
+    def at_home(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
+        """The state in which these windows are themselves the target sample, and what its vote needs of them."""
+        there = self.facing(target, state)
+        coded = self.coded(target, there)
+        there = replace(there, target_counts=self.count_codes(coded.codes))
+        return self.refined(there, lambda: _chunks(coded)), coded
 
     def refined(
         self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
     ) -> TransPLState:
-        """The state after `refine_rounds`: label the target, count its surest windows to their classes, and again.
+        """The state after `refine_rounds`. Recorded channels and their aligned copies follow the target each alone.
+
+        If they followed common labels, they would soon err alike, and two witnesses would be one.
 
         chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
         """
         if not self.settings.refine_rounds:
             return state
-        vote = self.vote(state)
-        for _ in range(self.settings.refine_rounds):
-            counts = counted_to_classes(vote, chunks, self.settings.refine_share, few_labels)
-            before, state = state, replace(state, refined_counts=weighed_against_source(counts, state.class_counts))
-            if state.refined_counts == before.refined_counts:
-                break
-            vote = replace(vote, log_probabilities=self._log_probabilities(state.voting_counts))
-        return state
+        vote, source, known = self.vote(state), state.source_counts, state.voting_counts
+
+        def of_view(view: slice) -> markov.TransitionCounts:
+            return following(
+                vote.of_channels(view),
+                lambda: ((rows, coded.of_channels(view)) for rows, coded in chunks()),
+                source.of_channels(view),
+                known.of_channels(view),
+                few_labels,
+            )
+
+        counts = markov.TransitionCounts.side_by_side([of_view(view) for view in state.views])
+        return replace(state, refined_counts=counts)
 
     def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
         return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
@@ -288,9 +326,10 @@ class TransPLMethod(Method):
             return decoded_codes(network)
 
     def channel_distances(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
-        """How far each channel's transitions moved from the source's, (D,)."""
+        """How far each channel's transitions moved from the source's, (D,), or (V,) if those of copies are given."""
+        source = self.state.class_counts.pooled()
         return markov.channel_distances(
-            self.state.class_counts.pooled(),
+            markov.TransitionCounts.side_by_side([source] * (target_counts.n_channels // source.n_channels)),
             target_counts,
             markov.transport_cost(self.codebook),
             self.settings.smoothing,
@@ -311,7 +350,7 @@ class TransPLMethod(Method):
 
     def _encoded(self, windows: Windows) -> Chunks:
         """One chunk of windows after the other, each with its rows."""
-        return ((rows, self.coded(part)) for rows, part in windows.chunks(CHUNK))
+        return ((rows, self._code(self.state.seen(part))) for rows, part in windows.chunks(CHUNK))
 
     def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
         """Labels of n windows; beside the result one chunk is in memory."""
@@ -323,13 +362,13 @@ class TransPLMethod(Method):
         return whole
 
     def _labelled_counts(
-        self, target: Windows, coded: Coded | None, few_labels: NDArray[np.int64] | None
+        self, target: Windows, coded: Coded | None, few_labels: NDArray[np.int64] | None, there: TransPLState
     ) -> markov.TransitionCounts | None:
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self.codes(target[rows]) if coded is None else coded.codes[rows]
-        return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
+        of_rows = self.codes(there.seen(target[rows])) if coded is None else coded.codes[rows]
+        return counts_of_labels(of_rows, few_labels[rows], there.source_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None

@@ -20,6 +20,7 @@ PLUS: dict[str, Any] = {
     "vote": "product",
     "calibrate": True,
     "classifier_evidence": True,
+    "aligned_copies": True,
     "refine_rounds": 10,
     "refine_share": 0.5,
     "learning": "vote",
@@ -47,6 +48,8 @@ class TransPLSettings(AdaptSettings):
     vote : channels are joined by the "mean" of their posteriors (the paper) or by the "product" of their likelihoods
     calibrate : set how sharp likelihoods and classifier are on held-out source windows
     classifier_evidence : the source network's own class probabilities join the vote
+    aligned_copies : every channel votes twice, as recorded and after a linear map that gives the target's channels the
+        means and covariances of the source's
     refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
     refine_share : of the windows of each class the surest that are counted then
     learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns
@@ -65,6 +68,7 @@ class TransPLSettings(AdaptSettings):
     vote: str = "mean"
     calibrate: bool = False
     classifier_evidence: bool = False
+    aligned_copies: bool = False
     refine_rounds: int = 0
     refine_share: float = 1.0
     learning: str = "labels"
@@ -77,7 +81,7 @@ class TransPLSettings(AdaptSettings):
         one_of("adapt_stopping", self.adapt_stopping, STOPPING)
         one_of("vote", self.vote, VOTES)
         one_of("learning", self.learning, LEARNING)
-        for name in ("channel_alignment", "calibrate", "classifier_evidence"):
+        for name in ("channel_alignment", "calibrate", "classifier_evidence", "aligned_copies"):
             one_of(name, getattr(self, name), (True, False))
         whole_number("refine_rounds", self.refine_rounds, least=0)
         share("refine_share", self.refine_share, one=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,18 @@ class Coded(NamedTuple):
         """Some of the windows."""
         return Coded(self.codes[rows], None if self.opinions is None else self.opinions[rows])
 
+    def of_channels(self, channels: slice) -> Coded:
+        """The same windows in some of their channels."""
+        return Coded(self.codes[:, channels], self.opinions)
+
 
 Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
+
+
+def all_of(parts: Iterable[Coded]) -> Coded:
+    """Windows of several parts, one behind the other."""
+    codes, opinions = zip(*parts, strict=True)
+    return Coded(np.concatenate(codes), None if opinions[0] is None else np.concatenate(opinions))
 
 
 class HeldOut(NamedTuple):
@@ -63,6 +73,12 @@ class Vote:
     def __call__(self, coded: Coded) -> PseudoLabels:
         y = self.probabilities(coded)
         return PseudoLabels(y.argmax(axis=1), confidence(y, self.settings.confidence), y)
+
+    def of_channels(self, channels: slice) -> Vote:
+        """The vote of some of the channels; if none of them has a share, they count alike."""
+        shares = self.shares[channels]
+        shares = shares / shares.sum() if shares.any() else np.full(len(shares), 1 / len(shares))
+        return replace(self, log_probabilities=self.log_probabilities[:, channels], shares=shares)
 
     def probabilities(self, coded: Coded) -> NDArray[np.float64]:
         """y, (n, K)."""

@@ -18,7 +18,7 @@ RULES = ("additive", "floor")
 def distances_by_rule(
     method: TransPLMethod, source: TransitionCounts, target: TransitionCounts
 ) -> dict[str, NDArray[np.float64]]:
-    """Distances (D,) of two channel-wise counts, by rule; the method's own epsilon holds for its own rule."""
+    """Distances (D,) of two channel-wise counts, by rule, the method's own among them; its epsilon is for that one."""
     cost, settings = transport_cost(method.codebook), method.settings
-    epsilons = {rule: settings.epsilon if rule == settings.smoothing else None for rule in RULES}
-    return {rule: channel_distances(source, target, cost, rule, epsilons[rule]) for rule in RULES}
+    epsilons = {**dict.fromkeys(RULES), settings.smoothing: settings.epsilon}
+    return {rule: channel_distances(source, target, cost, rule, epsilon) for rule, epsilon in epsilons.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -29,10 +28,9 @@ def likelihood_study(subject: Subject, window: int | None = None, channel: str |
     """
     method, sides = subject.method, subject.windows
     settings, counts = method.settings, method.state.class_counts
-    coded, of_target = method.coded(sides.target), subject.counts_of_target()
-    codes, labels = coded.codes, method.vote(replace(method.state, target_counts=of_target))(coded)
+    codes, labels = method.codes(sides.target), method.pseudo_label(sides.target)
     likelihoods = markov.log_likelihoods(codes, counts, settings.smoothing, settings.epsilon, settings.length)
-    weights = method.channel_weights(of_target)
+    weights = method.channel_weights(subject.counts_of_target())
     rows = None if window is None else [_row_of(window, sides.target_rows)]
     channels = None if channel is None else [subject.channel(channel)]
     n, d = telling(codes, likelihoods, weights, labels, rows, channels)

@@ -22,6 +22,10 @@ _TRUST = (
     "(EMD) between the rows of both matrices, with the cosine distance between code vectors (0 to 2) as cost. Its "
     "weight, here called trust, is exp(-distance² / sigma²)."
 )
+_COPIES = (
+    " Every channel votes twice: as it was recorded, and as its aligned copy, after a linear map of all channels that "
+    "gives the target the source's means and covariances. In the source a channel and its copy are the same."
+)
 _CHANNEL = (
     "A channel's vote for a class is its posterior probability by Bayes' rule: how well that class's chain explains "
     "the codes of the window. It is a mean over time"
@@ -66,7 +70,7 @@ def _points(voting: Voting) -> list[str]:
     return [
         _CODES,
         _CHAINS + (_FOLLOWED.format(rounds=voting.refine_rounds) if voting.refine_rounds else ""),
-        _TRUST,
+        _TRUST + (_COPIES if voting.aligned_copies else ""),
         _CHANNEL + (_CALIBRATED if voting.calibrate else _FLAT),
         joined + (_NETWORK if voting.classifier_evidence else "") + _LEARNT[voting.learning],
         _MARGIN if voting.vote == "mean" and not voting.classifier_evidence else _LOG_ODDS,

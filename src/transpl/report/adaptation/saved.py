@@ -32,6 +32,7 @@ class Voting(NamedTuple):
     vote: str = "mean"
     calibrate: bool = False
     classifier_evidence: bool = False
+    aligned_copies: bool = False
     refine_rounds: int = 0
     learning: str = "labels"
 

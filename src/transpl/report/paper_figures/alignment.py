@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from transpl.report.paper_figures.drawing import (
+    ANY_RULE_IN_WORDS,
     BLUE,
     GREY,
     ORANGE,
@@ -91,12 +92,12 @@ def _findings(data: dict[str, Any]) -> list[str]:
     ours = sorted(data["channels"], key=lambda each: -each["distance"])
     theirs = max(data["channels"], key=lambda each: each["prototype_distance"])
     sentences = [
-        f"{data['name']}, distances {RULES_IN_WORDS[data['rule']]}: {ours[0]['name']} moved most "
+        f"{data['name']}, distances {ANY_RULE_IN_WORDS[data['rule']]}: {ours[0]['name']} moved most "
         f"({ours[0]['distance']:.3f}, weight {ours[0]['weight']:.2f}) and {ours[-1]['name']} least "
         f"({ours[-1]['distance']:.3f}, weight {ours[-1]['weight']:.2f}); by prototypes {theirs['name']} moved most.",
     ]
     known = {rule: value for rule, value in data["rank_correlations"].items() if value is not None}
-    said = [f"{value:.2f} for distances {RULES_IN_WORDS[rule]}" for rule, value in known.items()]
+    said = [f"{value:.2f} for distances {ANY_RULE_IN_WORDS[rule]}" for rule, value in known.items()]
     if said:
         sentences.append(f"Rank correlation with the prototypes' order (1: the same, 0: unrelated): {', '.join(said)}.")
     return sentences

@@ -32,6 +32,7 @@ RULES_IN_WORDS = {
     "additive": "as the paper prints them (additive)",
     "floor": "as its authors' code has them (floor)",
 }
+ANY_RULE_IN_WORDS = {**RULES_IN_WORDS, "pseudocount": "with pseudocounts"}
 _LINES = "rgba(128,128,128,0.25)"
 
 

@@ -1,0 +1,105 @@
+"""The map that brings a target's channels to the source's, against POT and by what it must do."""
+
+from __future__ import annotations
+
+import numpy as np
+import ot
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transpl.methods.aligned_copies import Alignment, names_with_copies
+from transpl.methods.moments import Moments
+from transpl.windows import as_windows
+
+rng = np.random.default_rng(0)
+MIX = np.array([[1.0, 0.4, 0.0], [0.0, 2.0, -0.5], [0.3, 0.0, 0.7]])
+SOURCE = rng.normal(size=(40, 3, 25))
+TARGET = np.einsum("cd,ndt->nct", MIX, rng.normal(size=(30, 3, 25))) + np.array([[2.0], [-1.0], [0.5]])
+
+
+def moments(X) -> Moments:
+    return Moments.of_windows(as_windows(X))
+
+
+def between(source, target) -> Alignment:
+    return Alignment.between(moments(source), moments(target))
+
+
+def aligned(X, alignment: Alignment):
+    """The copies alone."""
+    return alignment.with_copies(as_windows(X)).values[:, X.shape[1] :]
+
+
+def test_map_is_that_of_pot(monkeypatch):
+    monkeypatch.setattr("transpl.methods.aligned_copies.RIDGE", 0.0)
+    source, target = moments(SOURCE), moments(TARGET)
+    found = Alignment.between(source, target)
+    unit = np.sqrt(np.diag(source.covariance))
+    A, b = ot.gaussian.bures_wasserstein_mapping(
+        target.mean / unit,
+        source.mean / unit,
+        target.covariance / np.outer(unit, unit),
+        source.covariance / np.outer(unit, unit),
+    )
+    np.testing.assert_allclose(found.matrix, A * unit[:, None] / unit, atol=1e-6)
+    np.testing.assert_allclose(found.offset, b.ravel() * unit, atol=1e-6)
+
+
+def test_target_gets_the_means_and_covariances_of_the_source():
+    copies = moments(aligned(TARGET, between(SOURCE, TARGET)))
+    np.testing.assert_allclose(copies.mean, moments(SOURCE).mean, atol=1e-5)
+    np.testing.assert_allclose(copies.covariance, moments(SOURCE).covariance, atol=5e-3)
+
+
+def test_a_target_like_the_source_stays_as_it_is():
+    found = between(SOURCE, SOURCE)
+    np.testing.assert_allclose(found.matrix, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(found.offset, 0, atol=1e-9)
+
+
+@given(st.permutations(range(3)))
+def test_order_of_channels_does_not_matter(order):
+    plain = aligned(TARGET, between(SOURCE, TARGET))
+    there = aligned(TARGET[:, order], between(SOURCE[:, order], TARGET[:, order]))
+    np.testing.assert_allclose(there, plain[:, order], atol=1e-4)
+
+
+@given(st.tuples(*[st.sampled_from([1e-3, 1.0, 9.81, 1e4])] * 3))
+def test_units_do_not_matter(units):
+    scale = np.array(units)[:, None]
+    plain = aligned(TARGET, between(SOURCE, TARGET))
+    there = aligned(TARGET * scale, between(SOURCE * scale, TARGET * scale))
+    np.testing.assert_allclose(there / scale, plain, atol=1e-3)
+
+
+@pytest.mark.parametrize("spoil", ["constant target", "constant source", "both", "sum of others", "one window"])
+def test_degenerate_channels_do_no_harm(spoil):
+    source, target = SOURCE.copy(), TARGET.copy()
+    if spoil in ("constant target", "both"):
+        target[:, 1] = 7.0
+    if spoil in ("constant source", "both"):
+        source[:, 1] = -3.0
+    if spoil == "sum of others":  # as leads III, aVR, aVL and aVF of an ECG are
+        for X in (source, target):
+            X[:, 1] = X[:, 0] + X[:, 2]
+    if spoil == "one window":
+        target = target[:1, :, :2]
+    copies = aligned(target, between(source, target))
+    assert np.isfinite(copies).all()
+    assert np.abs(copies).max() < 50
+
+
+def test_an_absurd_scale_is_brought_back():
+    np.testing.assert_allclose(moments(aligned(1e9 * TARGET, between(SOURCE, 1e9 * TARGET))).mean, 0, atol=0.1)
+
+
+def test_copies_stand_behind_the_channels_and_end_with_their_window():
+    windows = as_windows([TARGET[0], TARGET[1][:, :10]])
+    found = between(SOURCE, TARGET).with_copies(windows)
+    assert found.values.shape == (2, 6, 25)
+    assert found.values.dtype == np.float32
+    np.testing.assert_array_equal(found.values[:, :3], windows.values)
+    assert not found.values[1, :, 10:].any()
+    assert found.lengths.tolist() == [25, 10]
+    assert names_with_copies(["x", "y"]) == ("x", "y", "x (aligned)", "y (aligned)")
