@@ -34,7 +34,8 @@ def bench(
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
     pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
     table: Annotated[
-        str | None, typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch or codebook.")
+        str | None,
+        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook; beyond or parts."),
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
     preset: Annotated[
@@ -83,7 +84,9 @@ def bench(
 
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
-    which: Annotated[str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook or pairs.")] = "full",
+    which: Annotated[
+        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, pairs; beyond or parts.")
+    ] = "full",
     dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
     format: Annotated[str, typer.Option(help="markdown, csv or latex.")] = "markdown",

@@ -223,7 +223,10 @@ def test_statistics_follow_the_table(command, folder):
 
 
 BAD_TABLES = [
-    (["--which", "fulll"], "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'pairs'"),
+    (
+        ["--which", "fulll"],
+        "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'beyond', 'parts', 'pairs'",
+    ),
     (["--format", "html"], "format: "),
     (["--metric", "recall"], "metric: "),
     (["--select", "luck"], "select: "),

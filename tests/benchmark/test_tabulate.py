@@ -60,6 +60,27 @@ def cell(table, row, column):
     return next(each for each in table.rows if each.label == row).cells[at]
 
 
+def test_the_table_beyond_the_paper_has_calibration_seconds_and_the_figures_of_the_full_one(bench):
+    bench.run(table="beyond", dataset="ucihar", accuracy=0.6)
+    table = bench.table("beyond", ["ucihar"])
+    assert cell(table, "transpl-plus", "ucihar ECE").mean == pytest.approx(20.0)
+    assert cell(table, "transpl-plus", "ucihar Seconds").mean == pytest.approx(2.0)
+    assert (
+        cell(table, "shot", "ucihar Acc").published
+        == cell(bench.table("full", ["ucihar"]), "shot", "ucihar Acc").published
+    )
+    assert cell(table, "transpl-plus", "ucihar Acc").published is None
+    assert {column.better for column in table.columns if column.name in ("ucihar ECE", "ucihar Seconds")} == {"lower"}
+    assert "Seconds of adaptation" in table.caption
+
+
+def test_a_table_without_published_figures_does_not_speak_of_them(bench):
+    bench.run(table="parts", dataset="ucihar")
+    table = bench.table("parts", ["ucihar"])
+    assert "published" not in table.caption
+    assert cell(table, "plus", "ucihar Acc").published is None
+
+
 # What is in a cell
 
 

@@ -1,4 +1,4 @@
-"""The six tables of the paper: which rows they have, and what is printed of each run."""
+"""The six tables of the paper and two of our own: which rows they have, and what is shown of each run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _TEST, _LABELS = "test", "labels"
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper.
+    """A table of the paper, or in its manner.
 
     part : the scores it prints, on the target's "test" part or of pseudo-"labels" on its train part
-    extras : what it prints beside accuracy and macro-F1
     rows : of a data set, in the order of the print; a row's label is its name among the published figures
+    extras : what it prints beside accuracy and macro-F1
+    published : the table whose published figures stand beside ours; None if there are none
     """
 
     name: str
@@ -27,6 +28,7 @@ class PaperTable:
     rows: Callable[[str], tuple[Row, ...]]
     datasets: tuple[str, ...] = SETS
     extras: tuple[str, ...] = ()
+    published: str | None = None
 
 
 def paper_table(name: str) -> PaperTable:
@@ -70,6 +72,27 @@ _ABLATION = (
 _CODEBOOKS = ((8, 0), (64, 0), (128, 0), (64, 64), (64, 8), (8, 8), (8, 64))
 
 
+_BEYOND = _methods(
+    "no-adapt", "softmax", "shot", "t2pl", "transpl", "transpl-markov", "transpl-plus", "transpl-plus-ws"
+)
+_PARTS = (
+    Row("plus", "transpl-plus"),
+    *(
+        Row(label, "transpl-plus", changes)
+        for label, changes in (
+            ("mean of posteriors", {"vote": "mean"}),
+            ("no calibration", {"calibrate": False}),
+            ("codes alone", {"classifier_evidence": False}),
+            ("no aligned copies", {"aligned_copies": False}),
+            ("no refinement", {"refine_rounds": 0}),
+            ("refined by all windows", {"refine_share": 1.0}),
+            ("channels alike", {"channel_alignment": False}),
+            ("the authors' floor", {"smoothing": "floor"}),
+        )
+    ),
+)
+
+
 def _patch_lengths(dataset: str) -> tuple[Row, ...]:
     lengths = (5, 10, 15, 30) if dataset == "ptb" else (4, 8, 16, 32)
     return tuple(Row(str(m), "transpl", {"patch_length": m}) for m in lengths)
@@ -85,16 +108,42 @@ def _codebooks(dataset: str) -> tuple[Row, ...]:
 TABLES = {
     table.name: table
     for table in (
-        PaperTable("full", "Adaptation performance in the target", _TEST, lambda dataset: _FULL),
-        PaperTable("pseudo", "Pseudo-labels of the target's train part", _LABELS, lambda dataset: _PSEUDO),
+        PaperTable("full", "Adaptation performance in the target", _TEST, lambda dataset: _FULL, published="full"),
+        PaperTable(
+            "pseudo", "Pseudo-labels of the target's train part", _LABELS, lambda dataset: _PSEUDO, published="pseudo"
+        ),
         PaperTable(
             "weak",
             "Weak supervision: class proportions of the target are known",
             _TEST,
             lambda dataset: _methods("codats", "codats-ws", "transpl", "transpl-ws"),
+            published="weak",
         ),
-        PaperTable("ablation", "Channel alignment and weak supervision", _TEST, lambda dataset: _ABLATION),
-        PaperTable("patch", "Patch lengths", _TEST, _patch_lengths),
-        PaperTable("codebook", "Sizes of the codebooks", _LABELS, _codebooks, ("hhar",), extras=("mse", "dead_codes")),
+        PaperTable(
+            "ablation",
+            "Channel alignment and weak supervision",
+            _TEST,
+            lambda dataset: _ABLATION,
+            published="ablation",
+        ),
+        PaperTable("patch", "Patch lengths", _TEST, _patch_lengths, published="patch"),
+        PaperTable(
+            "codebook",
+            "Sizes of the codebooks",
+            _LABELS,
+            _codebooks,
+            ("hhar",),
+            extras=("mse", "dead_codes"),
+            published="codebook",
+        ),
+        PaperTable(
+            "beyond",
+            "Beyond the paper: adaptation without a gradient step",
+            _TEST,
+            lambda dataset: _BEYOND,
+            extras=("calibration_error", "seconds"),
+            published="full",
+        ),
+        PaperTable("parts", "transpl-plus, each part removed alone", _TEST, lambda dataset: _PARTS),
     )
 }

@@ -11,7 +11,7 @@ from transpl.benchmark.plan import Plan, Row, with_changes
 from transpl.benchmark.selection import DEFAULT, RULES
 from transpl.errors import one_of, wrong
 
-_OPEN_TABLES = ("full", "pseudo", "weak")  # their rows are methods, so that others may join
+_OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # their rows are methods, so that others may join
 
 
 @dataclass(frozen=True)

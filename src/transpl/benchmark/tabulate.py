@@ -22,7 +22,16 @@ from transpl.errors import one_of, wrong
 
 __all__ = ["METRICS", "Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
 
-METRICS = {"accuracy": "Acc", "macro_f1": "MF1", "binary_f1": "F1 of class 1", "mse": "MSE", "dead_codes": "Dead %"}
+METRICS = {
+    "accuracy": "Acc",
+    "macro_f1": "MF1",
+    "binary_f1": "F1 of class 1",
+    "mse": "MSE",
+    "dead_codes": "Dead %",
+    "calibration_error": "ECE",
+    "seconds": "Seconds",
+}
+_LOWER_IS_BETTER = ("mse", "dead_codes", "calibration_error", "seconds")
 _SCORES = ("accuracy", "macro_f1", "binary_f1")
 _TWO_CLASSES = ("ptb",)
 _PERCENT = 100.0
@@ -63,7 +72,7 @@ def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how
     columns = [(block, metric) for block in blocks for metric in _metrics(table, block.dataset, shelf)]
     return TableData(
         title=table.title,
-        caption=_caption(table.part, blocks, how),
+        caption=_caption(table, blocks, how),
         columns=tuple(_column(block.dataset, metric) for block, metric in columns),
         rows=tuple(
             TableRow(label, tuple(_cell(block, label, metric) for block, metric in columns)) for label in labels
@@ -84,7 +93,7 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: R
     columns = (*block.pairs(), AVERAGE)
     return TableData(
         title=f"{dataset}, every pair: {METRICS[metric]}",
-        caption=_caption("test", [block], how),
+        caption=_caption(block.table, [block], how),
         columns=tuple(Column(pair) for pair in columns),
         rows=tuple(
             TableRow(row.label, tuple(_pair_cell(row.label, choices, metric, pair) for pair in columns))
@@ -133,7 +142,8 @@ def _cell(block: _Block, label: str, metric: str) -> Cell | None:
     choices = block.of(label)
     if choices is None:
         return None
-    published = _published(block.table.name, block.dataset, label, metric)
+    table = block.table.published
+    published = None if table is None else _published(table, block.dataset, label, metric)
     return _summary(choices, lambda result: _value(block.table.part, result, metric), published)
 
 
@@ -169,6 +179,8 @@ def _summary(choices: Sequence[Choice], value: Callable[[Result], float], publis
 def _value(part: str, result: Result, metric: str) -> float:
     if metric == "mse":
         return float(result.details["reconstruction_error"])
+    if metric == "seconds":
+        return result.seconds["adapt"]
     if metric == "dead_codes":
         books = result.details["codebooks"].values()
         return _PERCENT * sum(book["dead"] for book in books) / sum(book["codes"] for book in books)
@@ -190,22 +202,23 @@ def _metrics(table: PaperTable, dataset: str, shelf: Shelf) -> tuple[str, ...]:
 
 
 def _column(dataset: str, metric: str) -> Column:
-    lower = metric in ("mse", "dead_codes")
-    return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better="lower" if lower else "higher")
+    better = "lower" if metric in _LOWER_IS_BETTER else "higher"
+    return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better=better)
 
 
-def _caption(part: str, blocks: Iterable[_Block], how: Reading) -> str:
+def _caption(table: PaperTable, blocks: Iterable[_Block], how: Reading) -> str:
     blocks = list(blocks)
-    of_what = "the target's test part" if part == "test" else "pseudo-labels of the target's train part"
+    of_what = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
     seeds = sorted({choice.spec.seed for block in blocks for choice in block.every()})
     said = [
         f"Percent on {of_what}: mean over pairs, then mean ± standard deviation over seeds "
         f"({', '.join(map(str, seeds)) or 'none'}).",
         f"Pairs: {'; '.join(_pairs_in_words(block) for block in blocks)}.",
-        "In brackets the published figure and our difference.",
+        "In brackets the published figure and our difference." if table.published else "",
+        "Seconds of adaptation, on one thread." if "seconds" in table.extras else "",
         how.in_words(),
     ]
-    return " ".join(part for part in said if part)
+    return " ".join(sentence for sentence in said if sentence)
 
 
 def _pairs_in_words(block: _Block) -> str:
