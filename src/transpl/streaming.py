@@ -98,10 +98,11 @@ def _as_it_is(method: TransPLMethod, windows: _WindowFile) -> Answer:
 def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
     """Probabilities from what one pass of the encoder leaves on the disk, as those of a new target domain."""
     there = _facing(method, windows, chunk)
-    n, V, N = len(windows), there.seen(windows.sample).n_channels, windows.n_patches
+    n, W, N = len(windows), len(there.views), windows.n_patches
+    V = W * windows.n_channels
     codes = run.array("codes.npy", (n, V, N), code_type(method.settings.n_coarse))
     heeded = method.settings.classifier_evidence
-    opinions = run.array("opinions.npy", (n, method.n_classes), np.float64) if heeded else None
+    opinions = run.array("opinions.npy", (n, W, method.n_classes), np.float64) if heeded else None
 
     def encode(rows: slice) -> None:
         coded = method.coded(windows[rows], there)

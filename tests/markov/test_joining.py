@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transpl.markov import label_probabilities
-from transpl.markov.joining import joined_channels, joined_with_classifier, log_opinion
+from transpl.markov.joining import common_opinion, joined_channels, joined_with_classifier, log_opinion
 
 L = np.log(np.array([[[0.5, 0.25], [0.1, 0.4]]]))  # one window, two channels, two classes
 HALVES = np.array([0.5, 0.5])
@@ -74,3 +74,12 @@ def test_an_opinion_of_zero_is_not_a_veto():
     assert np.isfinite(log_opinion(np.array([[1.0, 0.0]]))).all()
     y = joined_with_classifier(np.array([[1e-9, 1 - 1e-9]]), np.array([[1.0, 0.0]]))
     assert 0 < y[0, 1] < 1
+
+
+def test_a_common_opinion_is_the_geometric_mean_of_the_views():
+    q = np.array([[[0.8, 0.2], [0.5, 0.5]], [[1.0, 0.0], [0.5, 0.5]]])
+    found = common_opinion(q)
+    assert found[0] == pytest.approx([2 / 3, 1 / 3])  # sqrt(0.4) to sqrt(0.1)
+    assert found[1, 0] == pytest.approx(1.0, abs=1e-5)
+    assert np.isfinite(np.log(found)).all()
+    assert np.array_equal(common_opinion(q[:, :1]), q[:, 0])

@@ -12,6 +12,8 @@ from scipy.special import log_softmax
 from transpl.errors import InputError
 from transpl.markov import TransitionCounts, log_likelihoods
 from transpl.methods import Labelled, TransPLMethod, TransPLSettings
+from transpl.methods.aligned_copies import Alignment
+from transpl.methods.moments import Moments
 from transpl.methods.refinement import counted_to_classes
 from transpl.methods.registry import entry
 from transpl.methods.transpl_settings import PLUS
@@ -52,16 +54,23 @@ def with_changes(method, **changes):
     return method
 
 
-def test_the_vote_is_a_calibrated_product_of_codes_and_classifier(method):
-    """Everything from its parts, without the functions under test."""
-    with_changes(method, refine_rounds=0, channel_alignment=False)
-    state, codes = method.state, method.codes(TARGET)
+@pytest.mark.parametrize("calibrate", [False, True])
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_vote_is_a_calibrated_product_of_codes_and_classifier(method, calibrate, copies):
+    """Everything from its parts, without the functions under test; views are witnesses of equal weight."""
+    with_changes(method, refine_rounds=0, channel_alignment=False, calibrate=calibrate, aligned_copies=copies)
+    state, network = method.state, method.state.source_network
     log_p = np.log(state.class_counts.probabilities("pseudocount"))
     a, b = calibrated(method.settings, log_p, state.held_out)
-    chain = a * log_likelihoods(codes, state.class_counts, "pseudocount").mean(axis=1)
-    head = b * np.log(class_probabilities(state.source_network, TARGET))
-    y = log_softmax((log_softmax(chain, axis=1) + log_softmax(head, axis=1)) / 2, axis=1)
-    assert method.pseudo_label(TARGET).probabilities == pytest.approx(np.exp(y), abs=1e-6)
+    views = [TARGET]
+    if copies:
+        source = Moments.of_windows(labelled(24, 0).windows)
+        views.append(Alignment.between(source, Moments.of_windows(TARGET)).copies(TARGET))
+    chains = [log_likelihoods(method.codes(view), state.class_counts, "pseudocount").mean(axis=1) for view in views]
+    heads = [np.log(class_probabilities(network, view)) for view in views]
+    chain, head = log_softmax(a * np.mean(chains, axis=0), axis=1), log_softmax(b * np.mean(heads, axis=0), axis=1)
+    y = np.exp(log_softmax((chain + head) / 2, axis=1))
+    assert method.pseudo_label(TARGET).probabilities == pytest.approx(y, abs=1e-9)
 
 
 def test_neither_witness_is_sharper_than_it_may_be(method):
@@ -108,11 +117,11 @@ def test_refinement_counts_the_target_to_the_labels_it_got(method):
 
 def test_recorded_channels_and_aligned_copies_follow_the_target_each_alone(method):
     """As if there were only the ones, or only the others."""
-    with_changes(method, classifier_evidence=False).adapt(TARGET)
-    both, copies = method.state.refined_counts, method.state.seen(TARGET).values[:, 2:]
+    method.adapt(TARGET)
+    both, (_, copies) = method.state.refined_counts, method.state.seen(TARGET)
     with_changes(method, aligned_copies=False).adapt(TARGET)
     assert both.of_channels(slice(0, 2)) == method.state.refined_counts
-    method.adapt(as_windows(copies))
+    method.adapt(copies)
     assert both.of_channels(slice(2, 4)) == method.state.refined_counts
 
 

@@ -53,6 +53,11 @@ def joined_with_classifier(
         return np.exp(log_softmax((np.log(v) + log_opinion(q, sharpness)) / 2, axis=1))
 
 
+def common_opinion(q: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""softmax_k [ (1 / W) \sum_w log q_{w,k} ] of W views of each window, (windows, W, K) -> (windows, K)."""
+    return q[:, 0] if q.shape[1] == 1 else np.exp(log_opinion(np.exp(np.log(np.maximum(q, _LEAST)).mean(axis=1))))
+
+
 def log_opinion(q: NDArray[np.float64], sharpness: float = 1.0) -> NDArray[np.float64]:
     r"""b log q_k less a constant, so that its exponentials sum to 1; (windows, K)."""
     return log_softmax(sharpness * np.log(np.maximum(q, _LEAST)), axis=1)

@@ -37,13 +37,13 @@ class Alignment(NamedTuple):
         A = A * unit[:, None] / unit
         return cls(A, source.mean - A @ target.mean)
 
-    def with_copies(self, windows: Windows) -> Windows:
-        """Windows (n, 2 D, T): the channels as they are, and behind them their aligned copies."""
+    def copies(self, windows: Windows) -> Windows:
+        """The channels of windows aligned, (n, D, T)."""
         recorded = windows.in_memory()
         moved = np.einsum("cd,ndt->nct", self.matrix, recorded.values) + self.offset[:, None]
         if recorded.ragged:
             moved *= (np.arange(moved.shape[2]) < recorded.lengths[:, None])[:, None]
-        return Windows(np.concatenate([recorded.values, moved.astype(np.float32)], axis=1), recorded.lengths)
+        return Windows(moved.astype(np.float32), recorded.lengths)
 
 
 def names_with_copies(names: Sequence[str]) -> tuple[str, ...]:

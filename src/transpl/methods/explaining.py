@@ -54,11 +54,11 @@ def explain(
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
-        signals=_signals(state.seen(windows)),
+        signals=np.concatenate([_signals(view) for view in state.seen(windows)], axis=1),
         nearest=_nearest(state, coded.codes, vote.shares, classes, nearest),
         vote=settings.vote,
         sharpness=vote.sharpness,
-        opinions=coded.opinions,
+        opinions=coded.opinion,
         classifier_sharpness=vote.classifier_sharpness,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -234,23 +234,32 @@ class TransPLMethod(Method):
         state : that votes; the method's own by default
         """
         state = self.state if state is None else state
-        return all_of(self._code(state.seen(part)) for _, part in windows.chunks(CHUNK))
+        return all_of(self._code(part, state) for _, part in windows.chunks(CHUNK))
 
-    def _code(self, windows: Windows) -> Coded:
+    def _code(self, windows: Windows, state: TransPLState) -> Coded:
+        """Every view of windows that fit into memory."""
+        return all_of((self._code_view(view) for view in state.seen(windows)), axis=1)
+
+    def _code_view(self, windows: Windows) -> Coded:
         if not self.settings.classifier_evidence:
             return Coded(self.codes(windows))
         network = self.state.source_network
         with self.on_device(network):
-            return Coded(*codes_and_classes(network, windows))
+            codes, opinion = codes_and_classes(network, windows)
+        return Coded(codes, opinion[:, None])
 
     def count(self, windows: Windows, state: TransPLState | None = None) -> markov.TransitionCounts:
         """Transition counts of windows: one pass of the encoder, one chunk in memory.
 
         state : counts all channels that vote in it, (V, n_c, n_c); without it as they were recorded, (D, n_c, n_c)
         """
-        chunks = (part if state is None else state.seen(part) for _, part in windows.chunks(CHUNK))
-        first, *others = (self.count_codes(self.codes(part)) for part in chunks)
+        first, *others = (
+            self._count_views((part,) if state is None else state.seen(part)) for _, part in windows.chunks(CHUNK)
+        )
         return sum(others, start=first)
+
+    def _count_views(self, views: Sequence[Windows]) -> markov.TransitionCounts:
+        return markov.TransitionCounts.side_by_side([self.count_codes(self.codes(view)) for view in views])
 
     def count_codes(self, codes: Codes) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of codes."""
@@ -268,7 +277,7 @@ class TransPLMethod(Method):
     ) -> TransPLState:
         """The state after `refine_rounds`. Recorded channels and their aligned copies follow the target each alone.
 
-        If they followed common labels, they would soon err alike, and two witnesses would be one.
+        If they followed common labels, they would soon err alike: two witnesses would be one.
 
         chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
         """
@@ -276,17 +285,17 @@ class TransPLMethod(Method):
             return state
         vote, source, known = self.vote(state), state.source_counts, state.voting_counts
 
-        def of_view(view: slice) -> markov.TransitionCounts:
+        def of_view(w: int, view: slice) -> markov.TransitionCounts:
             return following(
                 vote.of_channels(view),
-                lambda: ((rows, coded.of_channels(view)) for rows, coded in chunks()),
+                lambda: ((rows, coded.of_view(w, view)) for rows, coded in chunks()),
                 source.of_channels(view),
                 known.of_channels(view),
                 few_labels,
             )
 
-        counts = markov.TransitionCounts.side_by_side([of_view(view) for view in state.views])
-        return replace(state, refined_counts=counts)
+        counts = [of_view(w, view) for w, view in enumerate(state.views)]
+        return replace(state, refined_counts=markov.TransitionCounts.side_by_side(counts))
 
     def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
         return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
@@ -350,7 +359,7 @@ class TransPLMethod(Method):
 
     def _encoded(self, windows: Windows) -> Chunks:
         """One chunk of windows after the other, each with its rows."""
-        return ((rows, self._code(self.state.seen(part))) for rows, part in windows.chunks(CHUNK))
+        return ((rows, self._code(part, self.state)) for rows, part in windows.chunks(CHUNK))
 
     def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
         """Labels of n windows; beside the result one chunk is in memory."""
@@ -367,8 +376,8 @@ class TransPLMethod(Method):
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self.codes(there.seen(target[rows])) if coded is None else coded.codes[rows]
-        return counts_of_labels(of_rows, few_labels[rows], there.source_counts)
+        of_rows = self._code(target[rows], there) if coded is None else coded.rows(rows)
+        return counts_of_labels(of_rows.codes, few_labels[rows], there.source_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None

@@ -43,9 +43,9 @@ class TransPLState:
     history: dict[str, History] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def seen(self, windows: Windows) -> Windows:
-        """Windows with all channels that vote, (n, V, T)."""
-        return windows if self.alignment is None else self.alignment.with_copies(windows)
+    def seen(self, windows: Windows) -> tuple[Windows, ...]:
+        """Windows in every view of them: as recorded and, where they vote, their aligned copies."""
+        return (windows,) if self.alignment is None else (windows, self.alignment.copies(windows))
 
     def voters(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         """The names of all channels that vote."""
@@ -53,7 +53,7 @@ class TransPLState:
 
     @property
     def views(self) -> tuple[slice, ...]:
-        """Which of the V channels are those of a window as recorded and, behind them, their aligned copies."""
+        """Which of the V channels each view of `seen` has."""
         D = self.class_counts.n_channels
         return (slice(0, D),) if self.alignment is None else (slice(0, D), slice(D, 2 * D))
 

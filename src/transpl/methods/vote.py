@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from transpl.errors import InputError
 from transpl.markov.calibration import fit_sharpness
 from transpl.markov.evidence import divisors, mean_over_transitions
-from transpl.markov.joining import joined_channels, joined_with_classifier, log_opinion
+from transpl.markov.joining import common_opinion, joined_channels, joined_with_classifier, log_opinion
 from transpl.markov.posterior import confidence
 from transpl.methods.base import PseudoLabels
 from transpl.methods.transpl_settings import TransPLSettings
@@ -21,27 +21,32 @@ Codes = NDArray[np.integer]  # (n, D, N)
 
 
 class Coded(NamedTuple):
-    """What the source network makes of n windows."""
+    """What the source network makes of W views of n windows: as recorded and, where that is wanted, aligned."""
 
-    codes: Codes  # (n, D, N)
-    opinions: NDArray[np.float64] | None = None  # (n, K), its class probabilities, where the vote heeds them
+    codes: Codes  # (n, V, N), V = W D channels
+    opinions: NDArray[np.float64] | None = None  # (n, W, K), its class probabilities, where the vote heeds them
 
-    def rows(self, rows: slice) -> Coded:
+    @property
+    def opinion(self) -> NDArray[np.float64] | None:
+        """What it thinks of each window, (n, K)."""
+        return None if self.opinions is None else common_opinion(self.opinions)
+
+    def rows(self, rows: slice | NDArray[np.integer]) -> Coded:
         """Some of the windows."""
         return Coded(self.codes[rows], None if self.opinions is None else self.opinions[rows])
 
-    def of_channels(self, channels: slice) -> Coded:
-        """The same windows in some of their channels."""
-        return Coded(self.codes[:, channels], self.opinions)
+    def of_view(self, w: int, channels: slice) -> Coded:
+        """The same windows in one view, which has these channels."""
+        return Coded(self.codes[:, channels], None if self.opinions is None else self.opinions[:, w : w + 1])
 
 
 Chunks = Iterable[tuple[slice, Coded]]  # rows, and what the vote needs of them
 
 
-def all_of(parts: Iterable[Coded]) -> Coded:
-    """Windows of several parts, one behind the other."""
+def all_of(parts: Iterable[Coded], axis: int = 0) -> Coded:
+    """Windows of several parts, one behind the other; or, along axis 1, views of the same windows."""
     codes, opinions = zip(*parts, strict=True)
-    return Coded(np.concatenate(codes), None if opinions[0] is None else np.concatenate(opinions))
+    return Coded(np.concatenate(codes, axis), None if opinions[0] is None else np.concatenate(opinions, axis))
 
 
 class HeldOut(NamedTuple):
@@ -93,8 +98,9 @@ class Vote:
         )
         if self.classifier_sharpness is None:
             return v
-        assert coded.opinions is not None
-        return joined_with_classifier(v, coded.opinions, self.classifier_sharpness)
+        opinion = coded.opinion
+        assert opinion is not None
+        return joined_with_classifier(v, opinion, self.classifier_sharpness)
 
 
 def calibrated(
