@@ -77,7 +77,7 @@ def demo(
         str | None,
         typer.Option(help="Source and target domain, as 2-7. Default: 3-9 of watch, the first pair of others."),
     ] = None,
-    variant: Variant = "paper",
+    variant: Variant = "plus",
     mode: Mode = None,
     seed: Seed = 0,
     epochs: Epochs = 40,

@@ -136,6 +136,7 @@ VOTINGS = {
         "vote": "product",
         "calibrate": True,
         "classifier_evidence": True,
+        "aligned_copies": True,
         "refine_rounds": 7,
         "learning": "vote",
     },
@@ -143,6 +144,7 @@ VOTINGS = {
         "vote": "mean",
         "calibrate": False,
         "classifier_evidence": False,
+        "aligned_copies": False,
         "refine_rounds": 0,
         "learning": "labels",
     },
@@ -158,6 +160,8 @@ def test_the_vote_is_told_as_it_is():
     text = text_of(page_of(saved(made_up(windows=np.arange(12), vote="product", network=1.0), summary=PLUS)))
     for words in (
         "labelled again, up to 7 times",
+        "channels 2: acc_x and acc_y; each votes twice, as recorded and aligned with the source",
+        "Every channel votes twice",
         "set on held-out windows of the source",
         "likelihoods are multiplied",
         "half of the say is its own",
@@ -170,6 +174,11 @@ def test_the_vote_is_told_as_it_is():
     ):
         assert words in text
         assert words not in mean
+
+
+def test_no_label_is_more_than_sure():
+    text = text_of(page_of(saved(predictions=predictions(np.eye(3)[np.arange(12) % 3]))))
+    assert "half of them more than 99 %" in text
 
 
 def test_page_without_truth_has_no_scores():

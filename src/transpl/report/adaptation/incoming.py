@@ -37,7 +37,7 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         ("source", f"{source['name']}: {labelled}with labels"),
         ("target", f"{target['name']}: {counted(target['windows'], 'window')}, used without labels"),
         ("labelled here", counted(test["windows"], "window")),
-        ("channels", f"{len(summary['channels'])}: {listed(each['name'] for each in summary['channels'])}"),
+        ("channels", _channels_in_words(saved)),
         ("classes", f"{len(saved.classes)}: {listed(saved.classes)}"),
         ("labels are from", _ANSWERS[_answering(saved)]),
     ]
@@ -47,6 +47,14 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         given = listed(f"{name} {percent(share)}" for name, share in summary["prior"].items())
         facts.append(("class proportions given", given))
     return facts
+
+
+def _channels_in_words(saved: Saved) -> str:
+    names = [each["name"] for each in saved.summary["channels"]]
+    if not saved.voting.aligned_copies:
+        return f"{len(names)}: {listed(names)}"
+    recorded = names[: len(names) // 2]
+    return f"{len(recorded)}: {listed(recorded)}; each votes twice, as recorded and aligned with the source"
 
 
 def _window_in_words(saved: Saved) -> str:

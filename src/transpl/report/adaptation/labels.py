@@ -63,10 +63,8 @@ def _proportions(saved: Saved) -> list[str]:
 
 def _sureness(saved: Saved) -> list[str]:
     confidence, K = saved.confidence, len(saved.classes)
-    words = (
-        f"How sure the labels are: half of them more than {100 * np.median(confidence):.0f} %. "
-        f"With {K} classes, {100 / K:.0f} % is a guess."
-    )
+    half = min(99, int(100 * np.median(confidence)))  # nothing is more than 100 %
+    words = f"How sure the labels are: half of them more than {half} %. With {K} classes, {100 / K:.0f} % is a guess."
     return chart("confidence", figures.confidence_histogram(confidence, K), words)
 
 
