@@ -73,7 +73,15 @@ _CODEBOOKS = ((8, 0), (64, 0), (128, 0), (64, 64), (64, 8), (8, 8), (8, 64))
 
 
 _BEYOND = _methods(
-    "no-adapt", "softmax", "shot", "t2pl", "transpl", "transpl-markov", "transpl-plus", "transpl-plus-ws"
+    "no-adapt",
+    "softmax",
+    "shot",
+    "t2pl",
+    "transpl",
+    "transpl-markov",
+    "transpl-plus",
+    "transpl-plus-net",
+    "transpl-plus-ws",
 )
 _PARTS = (
     Row("plus", "transpl-plus"),

@@ -35,6 +35,13 @@ class TransPLPlus(TransPLMethod):
     default_mode = MODE_OF["plus"]
 
 
+@register("transpl-plus-net", family="own", needs="source, target", reference=_REFERENCE)
+class TransPLPlusNet(TransPLPlus):
+    """The source's network with a head that keeps channels apart and learns the vote of transpl-plus."""
+
+    default_mode = "finetune"
+
+
 @register(
     "transpl-plus-ws", family="own", needs="source, target, class proportions of the target", reference=_REFERENCE
 )

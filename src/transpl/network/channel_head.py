@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network
@@ -21,7 +22,8 @@ class ChannelHead(Classifier):
         super().__init__()
         settings = network.settings
         self.network = network
-        self.linear = nn.Linear(n_channels * settings.width, settings.n_classes)
+        # Its weights always come from elsewhere: none are drawn, and the caller's random numbers stay as they are.
+        self.linear = skip_init(nn.Linear, n_channels * settings.width, settings.n_classes)  # type: ignore[no-untyped-call]
 
     @classmethod
     def of(cls, network: Network, W: NDArray, b: NDArray) -> ChannelHead:
