@@ -131,7 +131,7 @@ def _facing(method: TransPLMethod, windows: _WindowFile, chunk: int) -> TransPLS
     moments = Moments.empty(windows.n_channels)
     for rows in _slices(0, len(windows), chunk):
         moments += Moments.of_windows(windows[rows])
-    return replace(there, alignment=method.alignment_of(moments))
+    return there.facing(moments)
 
 
 def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:

@@ -15,7 +15,6 @@ from transpl.errors import InputError, one_of
 from transpl.explanation import SourceCodes
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
-from transpl.methods.aligned_copies import Alignment
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.moments import Moments
@@ -209,18 +208,7 @@ class TransPLMethod(Method):
 
     def facing(self, target: Windows, state: TransPLState) -> TransPLState:
         """The state that knows how to align this target, where aligned copies vote."""
-        if not self.settings.aligned_copies:
-            return state
-        return replace(state, alignment=self.alignment_of(Moments.of_windows(target)))
-
-    def alignment_of(self, target: Moments) -> Alignment:
-        """The map from a target's channels to the source's."""
-        source = self.state.source_moments
-        if source is None:
-            raise InputError(
-                "aligned_copies: this model was saved without moments of its source. Fit and save it again."
-            )
-        return Alignment.between(source, target)
+        return state.facing(Moments.of_windows(target)) if self.settings.aligned_copies else state
 
     def codes(self, windows: Windows) -> Codes:
         """Coarse codes (n, D, N) by the source network."""
@@ -408,15 +396,3 @@ def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, Codeb
     if network.settings.n_fine:
         usage["fine"] = codebook_usage(fine_codes(network, windows), network.settings.n_fine)
     return usage
-
-
-@register(
-    "transpl-ws",
-    family="pseudo-labels",
-    needs="source, target, class proportions of the target",
-    reference="Kim and Lee 2025, with weak supervision",
-)
-class TransPLWS(TransPLMethod):
-    """TransPL with the target's class proportions as Bayes' prior."""
-
-    prior = "needed"

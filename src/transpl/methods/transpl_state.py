@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl.errors import InputError
 from transpl.explanation import SourceCodes
 from transpl.markov import TransitionCounts
 from transpl.methods.aligned_copies import Alignment, names_with_copies
@@ -42,6 +43,14 @@ class TransPLState:
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
     history: dict[str, History] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def facing(self, target: Moments) -> TransPLState:
+        """The state that knows the map from this target's channels to the source's."""
+        if self.source_moments is None:
+            raise InputError(
+                "aligned_copies: this model was saved without moments of its source. Fit and save it again."
+            )
+        return replace(self, alignment=Alignment.between(self.source_moments, target))
 
     def seen(self, windows: Windows) -> tuple[Windows, ...]:
         """Windows in every view of them: as recorded and, where they vote, their aligned copies."""
