@@ -176,6 +176,14 @@ def test_the_vote_is_told_as_it_is():
         assert words not in mean
 
 
+def test_an_aligned_copy_is_no_sensor():
+    """Of four voters the last two are copies of the first two; the third moved second most."""
+    text = text_of(page_of(saved(summary=PLUS)))
+    assert "acc_y changed most (distance 0.400, where 0 is unchanged), acc_x least (0.050)." in text
+    copies = PLUS | {"channels": PLUS["channels"][2:] + PLUS["channels"][:2]}
+    assert re.search(r"changed most \(distance 0\.200, .* least \(0\.100\)", text_of(page_of(saved(summary=copies))))
+
+
 def test_no_label_is_more_than_sure():
     text = text_of(page_of(saved(predictions=predictions(np.eye(3)[np.arange(12) % 3]))))
     assert "half of them more than 99 %" in text

@@ -50,11 +50,9 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
 
 
 def _channels_in_words(saved: Saved) -> str:
-    names = [each["name"] for each in saved.summary["channels"]]
-    if not saved.voting.aligned_copies:
-        return f"{len(names)}: {listed(names)}"
-    recorded = names[: len(names) // 2]
-    return f"{len(recorded)}: {listed(recorded)}; each votes twice, as recorded and aligned with the source"
+    names = [channel.name for channel in saved.recorded_channels]
+    twice = "; each votes twice, as recorded and aligned with the source" if saved.voting.aligned_copies else ""
+    return f"{len(names)}: {listed(names)}{twice}"
 
 
 def _window_in_words(saved: Saved) -> str:

@@ -75,15 +75,33 @@ class Saved:
 
     @property
     def channels(self) -> list[Channel]:
-        """The one that moved most first; of equally far ones the first."""
-        found = [Channel(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
-        return sorted(found, key=lambda channel: -channel.distance)
+        """All that vote, the one that moved most first; of equally far ones the first."""
+        return _furthest_first(self._voters)
+
+    @property
+    def recorded_channels(self) -> list[Channel]:
+        """Those that came in, in that order; their aligned copies stand behind them."""
+        voters = self._voters
+        return voters[: len(voters) // 2] if self.voting.aligned_copies else voters
+
+    @property
+    def sensors(self) -> list[Channel]:
+        """Those that came in, the one that moved most first."""
+        return _furthest_first(self.recorded_channels)
+
+    @property
+    def _voters(self) -> list[Channel]:
+        return [Channel(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
 
     def origins(self, windows: Sequence[int] | NDArray[np.int64]) -> list[str]:
         """Where windows come from, as "group bob, start 1280"; "" where that is not known."""
         known = [name for name in _ORIGIN if name in self.predictions.columns]
         rows = self.predictions[known].iloc[list(windows)].astype(str)
         return [", ".join(f"{name} {value}" for name, value in zip(known, row, strict=True)) for row in rows.to_numpy()]
+
+
+def _furthest_first(channels: list[Channel]) -> list[Channel]:
+    return sorted(channels, key=lambda channel: -channel.distance)
 
 
 def read_saved(home: Path) -> Saved:
