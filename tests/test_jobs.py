@@ -104,6 +104,7 @@ def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path):
         "vote": "product",
         "calibrate": True,
         "classifier_evidence": True,
+        "aligned_copies": True,
         "refine_rounds": 10,
         "learning": "vote",
     }
