@@ -118,8 +118,7 @@ def _nearest(
 ) -> NearestWindows | None:
     if state.source_codes is None:
         return None
-    known = state.source_codes if state.alignment is None else state.source_codes.repeated(2)
-    return nearest_windows(codes, known, shares, classes, n)
+    return nearest_windows(codes, state.source_codes.repeated(len(state.views)), shares, classes, n)
 
 
 def _answers(method: TransPLMethod, windows: Windows, coded: Coded, vote: Vote) -> NDArray[np.float64]:
