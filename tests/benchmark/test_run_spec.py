@@ -15,6 +15,7 @@ from transpl.benchmark.spec import RunSpec, data_fingerprint, without_seed
 from transpl.datasets import make_shifted
 from transpl.methods import registry
 from transpl.methods.no_adapt import NoAdapt
+from transpl.methods.registry import entry
 from transpl.methods.settings import AdaptSettings, SourceSettings
 
 SPEC = RunSpec("ucihar", "d21825b723eb9a349ee9", 2, 11, "softmax", 0, {"width": 64, "sizes": (1, 2), "prior": None})
@@ -84,6 +85,14 @@ def test_a_whole_number_is_the_same_setting_as_the_fraction_it_equals():
     whole, fraction = without_seed(AdaptSettings(adapt_lr=1)), without_seed(AdaptSettings(adapt_lr=1.0))
     assert json.dumps(whole) == json.dumps(fraction)
     assert isinstance(whole["width"], int)
+
+
+def test_a_setting_that_came_later_renames_no_older_run():
+    settings = without_seed(entry("transpl").settings("ucihar"))
+    assert "aligned_copies" not in settings
+    spec = replace(SPEC, method="transpl", settings=settings)
+    assert spec.method_settings() == entry("transpl").settings("ucihar", random_state=SPEC.seed)
+    assert without_seed(entry("transpl").settings("ucihar", aligned_copies=True))["aligned_copies"] is True
 
 
 def test_numbers_of_numpy_are_plain_numbers():

@@ -13,7 +13,7 @@ from typing import Any, Self
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
-from transpl.methods.settings import SourceSettings
+from transpl.methods.settings import SourceSettings, is_as_before
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -77,12 +77,15 @@ class RunSpec:
 
 
 def without_seed(settings: SourceSettings) -> dict[str, Any]:
-    """Settings as plain values, but for the seed. A whole number where a fraction may stand is the same number."""
-    fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    """Settings as plain values, but for the seed and for what a run of an older version did without.
+
+    A whole number where a fraction may stand is the same number.
+    """
+    values = asdict(settings)
     return {
-        name: float(value) if name in fractions and type(value) is int else value
-        for name, value in asdict(settings).items()
-        if name != "random_state"
+        each.name: float(value) if isinstance(each.default, float) and type(value) is int else value
+        for each in fields(settings)
+        if not is_as_before(each, value := values[each.name]) and each.name != "random_state"
     }
 
 

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from transpl.errors import one_of, positive, whole_number, wrong
 from transpl.network import NetworkSettings
 from transpl.training import LoopSettings
+
+_LATER = "added later"
 
 Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
 
@@ -36,6 +38,16 @@ PAPER: Preset = {
     },
     "ptb": {"width": 128, "patch_length": 15, "sigma": 0.2, "prior_temperature": 1.0, "top_ratio": 0.7},
 }
+
+
+def added_later(default: Any) -> Any:
+    """A setting that older runs did not have: they are as if it had its default, and keep their names."""
+    return field(default=default, metadata={_LATER: True})
+
+
+def is_as_before(setting: Field[Any], value: Any) -> bool:
+    """True if a run with this value is one that could be made before there was the setting."""
+    return _LATER in setting.metadata and value == setting.default
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from transpl.errors import one_of, positive, share, whole_number
 from transpl.markov.counts import check_epsilon
 from transpl.markov.joining import VOTES
 from transpl.markov.posterior import CONFIDENCE, LENGTHS
-from transpl.methods.settings import AdaptSettings
+from transpl.methods.settings import AdaptSettings, added_later
 from transpl.training.adaptation import STOPPING, AdaptationSettings
 
 LEARNING = ("labels", "vote")
@@ -68,7 +68,7 @@ class TransPLSettings(AdaptSettings):
     vote: str = "mean"
     calibrate: bool = False
     classifier_evidence: bool = False
-    aligned_copies: bool = False
+    aligned_copies: bool = added_later(False)
     refine_rounds: int = 0
     refine_share: float = 1.0
     learning: str = "labels"
