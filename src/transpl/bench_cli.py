@@ -105,39 +105,63 @@ def table(
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table (markdown).")
     ] = False,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="Instead of means every run on a line of its own, as CSV.")
+    ] = False,
     plugins: Plugins = None,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = None,
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
-    from transpl.benchmark.paper_tables import TABLES
     from transpl.benchmark.plugins import import_plugins
-    from transpl.benchmark.rendering import FORMATS, render
     from transpl.benchmark.store import Store
-    from transpl.benchmark.tabulate import METRICS, Reading, pair_table_from, paper_table_from
+    from transpl.benchmark.tabulate import Reading
     from transpl.files import write_text
 
-    one_of("which", which, (*TABLES, "pairs"))
-    one_of("format", format, FORMATS)
-    one_of("metric", metric, tuple(METRICS)[:3])
-    if statistics and format != "markdown":
-        raise wrong("--statistics", expected="--format markdown", got=format, advice="Ask for them separately.")
+    _check_table(which, dataset, format, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
     how = Reading(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
-    if which == "pairs":
-        if not dataset or len(dataset) != 1:
-            raise wrong("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
-        made = pair_table_from(folder, dataset[0], metric, how)
-    else:
-        made = paper_table_from(folder, which, dataset or (), how)
-    text = render(made, format).removesuffix("\n")
+    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, how)
     if statistics:
-        text += "\n\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
+        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
+    text = text.removesuffix("\n")
     if out is None:
         typer.echo(text)
     else:
         write_text(out, text + "\n")
         _say(f"wrote {out}")
+
+
+def _check_table(
+    which: str, dataset: Sequence[str] | None, format: str, metric: str, statistics: bool, runs: bool
+) -> None:
+    from transpl.benchmark.blocks import SCORES
+    from transpl.benchmark.paper_tables import TABLES
+    from transpl.benchmark.rendering import FORMATS
+
+    one_of("which", which, (*TABLES, "pairs"))
+    one_of("format", format, FORMATS)
+    one_of("metric", metric, SCORES)
+    if statistics and (runs or format != "markdown"):
+        got = "--runs" if runs else format
+        raise wrong("--statistics", expected="--format markdown", got=got, advice="Ask for them separately.")
+    if runs and (which == "pairs" or format == "latex"):
+        got = "--which pairs" if which == "pairs" else "--format latex"
+        raise wrong("--runs", expected="another table, as CSV", got=got, advice="Leave one of them out.")
+    if which == "pairs" and (not dataset or len(dataset) != 1):
+        raise wrong("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
+
+
+def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: Reading) -> str:
+    from transpl.benchmark.rendering import render
+    from transpl.benchmark.run_list import runs_as_csv
+    from transpl.benchmark.tabulate import pair_table_from, paper_table_from
+
+    if form == "runs":
+        return runs_as_csv(folder, which, datasets, how)
+    if which == "pairs":
+        return render(pair_table_from(folder, datasets[0], metric, how), form)
+    return render(paper_table_from(folder, which, datasets, how), form)
 
 
 def _plans(

@@ -238,6 +238,9 @@ BAD_TABLES = [
     (["--which", "pairs"], "dataset: expected one data set for pairs"),
     (["--which", "patch", "--methods", "softmax"], "methods: "),
     (["--statistics", "--format", "csv"], "--statistics: expected --format markdown"),
+    (["--statistics", "--runs"], "--statistics: expected --format markdown, got --runs"),
+    (["--runs", "--which", "pairs", "--dataset", "ucihar"], "--runs: expected another table"),
+    (["--runs", "--format", "latex"], "--runs: expected another table"),
     (["--import", "nothing.py"], "import: "),
     (["--metric", "binary_f1", "--which", "pairs", "--dataset", "small"], "metric: expected a score of small"),
 ]

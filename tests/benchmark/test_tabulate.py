@@ -7,47 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import refusal
+from made_up_table import PAIRS, Bench
 from tiny_bench import keep
 
-from transpl.benchmark.paper_tables import TABLES, paper_table
-from transpl.benchmark.plan import Plan, rows_of, with_changes
+from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.rendering import to_csv, to_markdown
-from transpl.benchmark.spec import RunSpec
-from transpl.benchmark.store import Store
-from transpl.benchmark.tabulate import Reading, pair_table_from, paper_table_from, scores_by_pair
+from transpl.benchmark.tabulate import Reading, pair_table_from, scores_by_pair
 from transpl.datasets.pairs import PUBLISHED
-
-PAIRS = ((0, 1), (1, 2))
-
-
-class Bench:
-    """A folder with runs that are planned, and some of them made up."""
-
-    def __init__(self, folder) -> None:
-        self.store = Store(folder)
-
-    def plan(self, *methods, dataset="mine", table=None, pairs=PAIRS, seeds=(0,), data="d1", changes=None, grid=None):
-        rows = rows_of(methods, changes) if table is None else paper_table(table).rows(dataset)
-        made = Plan(dataset, with_changes(rows, changes or {}), tuple(pairs), tuple(seeds), grid=grid or {})
-        specs = [
-            RunSpec(dataset, data, source, target, row.method, seed, settings, row.goal)
-            for row in made.rows
-            for settings in made.settings_for(row)
-            for seed in made.seeds
-            for source, target in made.pairs
-        ]
-        self.store.plan(specs)
-        return specs
-
-    def run(self, *methods, accuracy=0.5, **options):
-        """Plan and finish; accuracy may be a function of the spec."""
-        specs = self.plan(*methods, **options)
-        for spec in specs:
-            keep(self.store, spec, accuracy(spec) if callable(accuracy) else accuracy)
-        return specs
-
-    def table(self, which="full", datasets=(), **how):
-        return paper_table_from(self.store.folder, which, datasets, Reading(**how))
 
 
 @pytest.fixture

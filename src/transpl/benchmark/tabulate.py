@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row
+from transpl.benchmark.blocks import SCORES, Block, block_of, blocks_of
+from transpl.benchmark.paper_tables import PaperTable, paper_table
 from transpl.benchmark.published import AVERAGE, Figure, figure
 from transpl.benchmark.reading import Reading
 from transpl.benchmark.result import Result
@@ -18,7 +17,7 @@ from transpl.benchmark.shelf import Choice, Shelf
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
 from transpl.datasets.pairs import PUBLISHED
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of
 
 __all__ = ["METRICS", "Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
 
@@ -32,44 +31,15 @@ METRICS = {
     "seconds": "Seconds",
 }
 _LOWER_IS_BETTER = ("mse", "dead_codes", "calibration_error", "seconds")
-_SCORES = ("accuracy", "macro_f1", "binary_f1")
-_TWO_CLASSES = ("ptb",)
-_PERCENT = 100.0
-
-
-@dataclass(frozen=True)
-class _Block:
-    """The part of a table that one data set fills."""
-
-    table: PaperTable
-    plan: Plan
-    choices: list[list[Choice]]  # of each row, one per pair and seed
-
-    @property
-    def dataset(self) -> str:
-        return self.plan.dataset
-
-    def of(self, label: str) -> list[Choice] | None:
-        """The choices of a row; None if this data set has no such row."""
-        return next((c for row, c in self.rows() if row.label == label), None)
-
-    def rows(self) -> Iterator[tuple[Row, list[Choice]]]:
-        return zip(self.plan.rows, self.choices, strict=True)
-
-    def every(self) -> Iterator[Choice]:
-        return (choice for choices in self.choices for choice in choices)
-
-    def pairs(self) -> list[str]:
-        return list(dict.fromkeys(choice.spec.pair for choice in self.every()))
 
 
 def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how: Reading | None = None) -> TableData:
     """One of the paper's tables from the results in a folder, means and standard deviations over seeds."""
     how = how or Reading()
     table, shelf = paper_table(which), Shelf(folder, how.data)
-    blocks = [_block(table, shelf, name, how) for name in datasets or _sets(table, shelf)]
+    blocks = blocks_of(which, shelf, datasets, how)
     labels = dict.fromkeys(row.label for block in blocks for row in block.plan.rows)
-    columns = [(block, metric) for block in blocks for metric in _metrics(table, block.dataset, shelf)]
+    columns = [(block, metric) for block in blocks for metric in block.metrics]
     return TableData(
         title=table.title,
         caption=_caption(table, blocks, how),
@@ -87,17 +57,17 @@ def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how
 def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: Reading | None = None) -> TableData:
     """The appendix's table of a data set: every method of the full table on every pair."""
     how = how or Reading()
-    one_of("metric", metric, _SCORES)
+    one_of("metric", metric, SCORES)
     shelf = Shelf(folder, how.data)
-    block = _block(paper_table("full"), shelf, dataset, how)
+    block = block_of(paper_table("full"), shelf, dataset, how)
     columns = (*block.pairs(), AVERAGE)
     return TableData(
         title=f"{dataset}, every pair: {METRICS[metric]}",
         caption=_caption(block.table, [block], how),
         columns=tuple(Column(pair) for pair in columns),
         rows=tuple(
-            TableRow(row.label, tuple(_pair_cell(row.label, choices, metric, pair) for pair in columns))
-            for row, choices in block.rows()
+            TableRow(row.label, tuple(_pair_cell(block, row.label, metric, pair) for pair in columns))
+            for row in block.plan.rows
         ),
         missing_runs=_missing([block]),
         notes=_notes(shelf, [block]),
@@ -113,44 +83,30 @@ def scores_by_pair(
     Rows without any result are left out.
     """
     how = how or Reading()
-    table, shelf = paper_table(which), Shelf(folder, how.data)
     found: dict[str, dict[Hashable, float | None]] = {}
-    for name in datasets or _sets(table, shelf):
-        block = _block(table, shelf, name, how)
+    for block in blocks_of(which, Shelf(folder, how.data), datasets, how):
         for row, choices in block.rows():
             for pair in block.pairs() if any(choice.result for choice in choices) else ():
                 results = [choice.result for choice in choices if choice.spec.pair == pair]
-                values = [_value(table.part, result, metric) for result in results if result is not None]
+                values = [block.value(result, metric) for result in results if result is not None]
                 whole = len(values) == len(results)
-                found.setdefault(row.label, {})[name, pair] = float(np.mean(values)) if whole else None
+                found.setdefault(row.label, {})[block.dataset, pair] = float(np.mean(values)) if whole else None
     return found
 
 
-def _sets(table: PaperTable, shelf: Shelf) -> list[str]:
-    """The table's data sets that the folder has, and the user's own; those of the print if there are none."""
-    there = shelf.datasets()
-    ours = [name for name in table.datasets if name in there] + [name for name in there if name not in SETS]
-    return ours or list(table.datasets)
-
-
-def _block(table: PaperTable, shelf: Shelf, dataset: str, how: Reading) -> _Block:
-    plan = how.plan(table, dataset)
-    return _Block(table, plan, shelf.rows(plan, how.select))
-
-
-def _cell(block: _Block, label: str, metric: str) -> Cell | None:
+def _cell(block: Block, label: str, metric: str) -> Cell | None:
     choices = block.of(label)
     if choices is None:
         return None
     table = block.table.published
     published = None if table is None else _published(table, block.dataset, label, metric)
-    return _summary(choices, lambda result: _value(block.table.part, result, metric), published)
+    return _summary(choices, lambda result: block.value(result, metric), published)
 
 
-def _pair_cell(label: str, choices: Sequence[Choice], metric: str, pair: str) -> Cell:
-    there = [choice for choice in choices if pair in (choice.spec.pair, AVERAGE)]
-    published = _published("pairs", choices[0].spec.dataset, label, metric, pair) if choices else None
-    return _summary(there, lambda result: _value("test", result, metric), published)
+def _pair_cell(block: Block, label: str, metric: str, pair: str) -> Cell:
+    there = [choice for choice in block.of(label) or () if pair in (choice.spec.pair, AVERAGE)]
+    published = _published("pairs", block.dataset, label, metric, pair)
+    return _summary(there, lambda result: block.value(result, metric), published)
 
 
 def _published(table: str, dataset: str, label: str, metric: str, pair: str = AVERAGE) -> Figure | None:
@@ -176,37 +132,12 @@ def _summary(choices: Sequence[Choice], value: Callable[[Result], float], publis
     )
 
 
-def _value(part: str, result: Result, metric: str) -> float:
-    if metric == "mse":
-        return float(result.details["reconstruction_error"])
-    if metric == "seconds":
-        return result.seconds["adapt"]
-    if metric == "dead_codes":
-        books = result.details["codebooks"].values()
-        return _PERCENT * sum(book["dead"] for book in books) / sum(book["codes"] for book in books)
-    scores = _scores(part, result)
-    if metric not in scores:
-        expected, got = f"a score of {result.dataset} ({', '.join(scores)})", repr(metric)
-        raise wrong("metric", expected=expected, got=got, advice="Choose one of these.")
-    return _PERCENT * scores[metric]
-
-
-def _scores(part: str, result: Result) -> dict[str, float]:
-    return result.test if part == "test" else result.pseudo_labels.get("initial", {})
-
-
-def _metrics(table: PaperTable, dataset: str, shelf: Shelf) -> tuple[str, ...]:
-    scores = (_scores(table.part, result) for _, result in shelf.results_of(dataset))
-    two_classes = dataset in _TWO_CLASSES or any("binary_f1" in found for found in scores)
-    return ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
-
-
 def _column(dataset: str, metric: str) -> Column:
     better = "lower" if metric in _LOWER_IS_BETTER else "higher"
     return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better=better)
 
 
-def _caption(table: PaperTable, blocks: Iterable[_Block], how: Reading) -> str:
+def _caption(table: PaperTable, blocks: Iterable[Block], how: Reading) -> str:
     blocks = list(blocks)
     of_what = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
     seeds = sorted({choice.spec.seed for block in blocks for choice in block.every()})
@@ -221,7 +152,7 @@ def _caption(table: PaperTable, blocks: Iterable[_Block], how: Reading) -> str:
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _pairs_in_words(block: _Block) -> str:
+def _pairs_in_words(block: Block) -> str:
     """As "ucihar all 10" or "ucihar 2-11, 6-23 (2 of 10)": a mean over other pairs than the print's is another one."""
     pairs = block.pairs()
     known = [f"{source}-{target}" for source, target in PUBLISHED.get(block.dataset, ())]
@@ -231,7 +162,7 @@ def _pairs_in_words(block: _Block) -> str:
     return f"{block.dataset} {', '.join(pairs) or 'none'}{of_all}"
 
 
-def _missing(blocks: Iterable[_Block]) -> tuple[str, ...]:
+def _missing(blocks: Iterable[Block]) -> tuple[str, ...]:
     """Names of the runs that are not there; a row that has none at all is one name."""
     named = []
     for block in blocks:
@@ -244,12 +175,12 @@ def _missing(blocks: Iterable[_Block]) -> tuple[str, ...]:
     return tuple(named)
 
 
-def _notes(shelf: Shelf, blocks: Iterable[_Block]) -> tuple[str, ...]:
+def _notes(shelf: Shelf, blocks: Iterable[Block]) -> tuple[str, ...]:
     blocks = list(blocks)
     return (*_settings_notes(shelf, blocks), *_method_notes(shelf, blocks), *_version_notes(blocks))
 
 
-def _settings_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
+def _settings_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
         n = shelf.others(block.plan, block.plan.rows)
         if n:
@@ -257,7 +188,7 @@ def _settings_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
             yield f"{block.dataset}: {n} {what}."
 
 
-def _method_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
+def _method_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
         shown = {row.method for row in block.plan.rows}
         there = Counter(spec.method for spec, _ in shelf.results_of(block.dataset))
@@ -266,7 +197,7 @@ def _method_notes(shelf: Shelf, blocks: Iterable[_Block]) -> Iterator[str]:
             yield f"{block.dataset}: there are also runs of {', '.join(others)}."
 
 
-def _version_notes(blocks: Iterable[_Block]) -> Iterator[str]:
+def _version_notes(blocks: Iterable[Block]) -> Iterator[str]:
     """Which packages had several versions among the runs of the table."""
     found: dict[str, set[str]] = {}
     for choice in (choice for block in blocks for choice in block.every()):
