@@ -45,8 +45,9 @@ format: $(READY)  ## Format the code.
 bench: $(READY)  ## Measure speed as ratios within one run; writes benchmarks/out/bench.json.
 	$(BIN)/python -m benchmarks
 
-docs: $(READY_DOCS)  ## Build the documentation into docs/_build/html; writes docs/methods.md anew.
+docs: $(READY_DOCS)  ## Build the documentation into docs/_build/html; writes docs/methods.md and results.md anew.
 	$(BIN)/python docs/generate_methods.py
+	$(BIN)/python docs/generate_results.py
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
