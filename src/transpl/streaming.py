@@ -110,16 +110,22 @@ def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int)
         if opinions is not None and coded.opinions is not None:
             write_rows(opinions, rows.start, coded.opinions)
 
-    def coded(rows: slice) -> Coded:
+    def every_view(rows: slice) -> Coded:
         return Coded(map_npy(codes)[rows], None if opinions is None else map_npy(opinions)[rows])
 
+    def coded(rows: slice) -> Coded:
+        return every_view(rows) if voting is there else every_view(rows).of_view(0, there.views[0])
+
     run.work_through("encoded", "encoding", chunk, encode)
-    counts = TransitionCounts.empty(V, method.settings.n_coarse)
-    for rows in _slices(0, n, chunk):
-        counts += method.count_codes(map_npy(codes)[rows])
+    parts = list(_slices(0, n, chunk))
+    dropped = W > 1 and not method.keeps_copies((rows, every_view(rows)) for rows in parts)
+    voting = there.as_recorded() if dropped else there
+    counts = TransitionCounts.empty(len(voting.views) * windows.n_channels, method.settings.n_coarse)
+    for rows in parts:
+        counts += method.count_codes(coded(rows).codes)
     counts.save(run.folder / "target_counts.npz")
-    there = replace(there, target_counts=counts)
-    vote = method.vote(method.refined(there, lambda: ((rows, coded(rows)) for rows in _slices(0, n, chunk))))
+    state = replace(voting, target_counts=counts)
+    vote = method.vote(method.refined(state, lambda: ((rows, coded(rows)) for rows in parts)))
     return lambda rows: vote.probabilities(coded(rows))
 
 

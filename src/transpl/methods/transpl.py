@@ -15,6 +15,7 @@ from transpl.errors import InputError, one_of
 from transpl.explanation import SourceCodes
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
+from transpl.methods.aligned_copies import copies_are_likelier
 from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.moments import Moments
@@ -130,8 +131,9 @@ class TransPLMethod(Method):
         if mode == "finetune":
             self.source_rows()
         start = time.perf_counter()
-        there = self.facing(target, state.unadapted())
-        coded = self.coded(target, there) if mode == "finetune" or self.settings.refine_rounds else None
+        there, coded = state.unadapted(), None
+        if mode == "finetune" or self.settings.refine_rounds or self.settings.aligned_copies:
+            there, coded = self._met(target, there)
         next_state = replace(
             there,
             target_counts=self.count(target, there) if coded is None else self.count_codes(coded.codes),
@@ -206,9 +208,19 @@ class TransPLMethod(Method):
     def history(self) -> dict[str, History]:
         return self.state.history
 
-    def facing(self, target: Windows, state: TransPLState) -> TransPLState:
-        """The state that knows how to align this target, where aligned copies vote."""
-        return state.facing(Moments.of_windows(target)) if self.settings.aligned_copies else state
+    def _met(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
+        """The state that knows how to see this target, and what its vote needs of it."""
+        if not self.settings.aligned_copies:
+            return state, self.coded(target, state)
+        there = state.facing(Moments.of_windows(target))
+        coded = self.coded(target, there)
+        if self.keeps_copies(_chunks(coded)):
+            return there, coded
+        return there.as_recorded(), coded.of_view(0, there.views[0])
+
+    def keeps_copies(self, chunks: Chunks) -> bool:
+        """Whether aligned copies vote on this target; see `copies_are_likelier`."""
+        return copies_are_likelier(chunks, self._log_probabilities(self.state.class_counts), self.settings.length)
 
     def codes(self, windows: Windows) -> Codes:
         """Coarse codes (n, D, N) by the source network."""
@@ -255,8 +267,7 @@ class TransPLMethod(Method):
 
     def at_home(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
         """The state in which these windows are themselves the target sample, and what its vote needs of them."""
-        there = self.facing(target, state)
-        coded = self.coded(target, there)
+        there, coded = self._met(target, state)
         there = replace(there, target_counts=self.count_codes(coded.codes))
         return self.refined(there, lambda: _chunks(coded)), coded
 

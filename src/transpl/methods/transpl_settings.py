@@ -49,7 +49,7 @@ class TransPLSettings(AdaptSettings):
     calibrate : set how sharp likelihoods and classifier are on held-out source windows
     classifier_evidence : the source network's own class probabilities join the vote
     aligned_copies : every channel votes twice, as recorded and after a linear map that gives the target's channels the
-        means and covariances of the source's
+        means and covariances of the source's, unless the source's matrices find the mapped windows less likely
     refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
     refine_share : of the windows of each class the surest that are counted then
     learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns

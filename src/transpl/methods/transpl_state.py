@@ -52,6 +52,10 @@ class TransPLState:
             )
         return replace(self, alignment=Alignment.between(self.source_moments, target))
 
+    def as_recorded(self) -> TransPLState:
+        """The state in which no copies vote."""
+        return replace(self, alignment=None)
+
     def seen(self, windows: Windows) -> tuple[Windows, ...]:
         """Windows in every view of them: as recorded and, where they vote, their aligned copies."""
         return (windows,) if self.alignment is None else (windows, self.alignment.copies(windows))
