@@ -1,4 +1,4 @@
-"""How much the target's counts weigh beside the source's."""
+"""Which windows of the target are counted to the classes, and how much they weigh beside the source's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from transpl.markov import TransitionCounts
-from transpl.methods.refinement import surest_of_each_class, weighed_against_source
+from transpl.methods.refinement import counted_to_classes, surest_of_each_class, weighed_against_source
+from transpl.methods.transpl_settings import TransPLPlusSettings
+from transpl.methods.vote import Coded, Vote
 
 
 def counts(total):
@@ -34,3 +36,16 @@ def test_the_surest_of_each_class_by_hand():
 def test_windows_of_a_known_label_are_always_counted():
     labels, confidence = np.zeros(4, int), np.array([np.inf, 0.9, np.inf, np.inf])
     assert surest_of_each_class(labels, confidence, 0.25).tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("surest_first", [True, False])
+def test_windows_whose_probability_is_one_are_told_apart_all_the_same(surest_first):
+    """Class 0 stays in code 0: windows that leave it once are less sure, though all are sure to the last bit."""
+    log_p = np.log([[[[0.9, 0.1], [0.5, 0.5]]], [[[0.1, 0.9], [0.5, 0.5]]]])  # (K, D, n_c, n_c)
+    vote = Vote(TransPLPlusSettings(), log_p, np.ones(1), sharpness=40.0)
+    codes = np.zeros((6, 1, 10), np.int64)
+    codes[3:, 0, -1] = 1
+    codes = codes if surest_first else codes[::-1]
+    assert (vote.probabilities(Coded(codes))[:, 0] == 1.0).all()
+    found = counted_to_classes(vote, lambda: [(slice(0, 6), Coded(codes))], share=0.5)
+    assert found.counts[0, 0].tolist() == [[3 * 9, 0], [0, 0]]

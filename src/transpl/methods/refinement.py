@@ -63,9 +63,17 @@ def counted_to_classes(
 
 
 def _labelled(vote: Vote, chunks: Chunks) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Labels and confidences of all windows; their probabilities are not kept, for there may be millions."""
-    found = [vote(coded)[:2] for _, coded in chunks]
-    return np.concatenate([labels for labels, _ in found]), np.concatenate([confidence for _, confidence in found])
+    """Labels of all windows and how sure they are; their probabilities are not kept, for there may be millions."""
+    labels, sureness = zip(*(_label_and_sureness(vote.probabilities(coded)) for _, coded in chunks), strict=True)
+    return np.concatenate(labels), np.concatenate(sureness)
+
+
+def _label_and_sureness(y: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    r"""argmax_k y_k and -\sum_{j \neq k} y_j, which is max_k y_k - 1 but still tells windows apart where that is 0."""
+    labels = y.argmax(axis=1)
+    others = y.copy()
+    np.put_along_axis(others, labels[:, None], 0.0, axis=1)
+    return labels, -others.sum(axis=1)
 
 
 def weighed_against_source(found: TransitionCounts, class_counts: TransitionCounts) -> TransitionCounts:

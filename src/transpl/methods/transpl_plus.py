@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 from transpl.methods.registry import register
 from transpl.methods.transpl import TransPLMethod
-from transpl.methods.transpl_settings import MODE_OF, PLUS, TransPLSettings
+from transpl.methods.transpl_settings import MODE_OF, TransPLPlusSettings
 
 _REFERENCE = "our own, after Kim and Lee 2025"
-_FOR_ALL_DATA_SETS = {"sigma": 0.2, "prior_temperature": 1.0}  # the paper has other ones for each
-
-
-class TransPLPlusSettings(TransPLSettings):
-    """Those of TransPL; `for_dataset` gives the same values for every data set, but for the network's."""
-
-    @classmethod
-    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
-        return super().for_dataset(dataset, preset, **{**_FOR_ALL_DATA_SETS, **PLUS, **changes})
 
 
 @register("transpl-markov", family="own", needs="source, target", reference=_REFERENCE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from transpl.errors import one_of, positive, share, whole_number
 from transpl.markov.counts import check_epsilon
@@ -13,20 +13,7 @@ from transpl.methods.settings import AdaptSettings, added_later
 from transpl.training.adaptation import STOPPING, AdaptationSettings
 
 LEARNING = ("labels", "vote")
-
-# What a variant sets; see docs/beyond.md for how it was found.
-PLUS: dict[str, Any] = {
-    "smoothing": "pseudocount",
-    "vote": "product",
-    "calibrate": True,
-    "classifier_evidence": True,
-    "aligned_copies": True,
-    "refine_rounds": 10,
-    "refine_share": 0.5,
-    "learning": "vote",
-}
-VARIANTS: dict[str, dict[str, Any]] = {"paper": {}, "plus": PLUS}
-MODE_OF = {"paper": "finetune", "plus": "markov"}  # how a variant adapts unless told otherwise
+_FOR_ALL_DATA_SETS = {"sigma": 0.2, "prior_temperature": 1.0}  # the paper has other ones for each
 
 
 @dataclass(frozen=True)
@@ -93,3 +80,28 @@ class TransPLSettings(AdaptSettings):
 
     def adaptation(self) -> AdaptationSettings:
         return AdaptationSettings(self.top_ratio, self.adapt_stopping)
+
+
+@dataclass(frozen=True)
+class TransPLPlusSettings(TransPLSettings):
+    """Those of TransPL with what `transpl-plus` turns on; docs/beyond.md tells how it was found."""
+
+    smoothing: str = "pseudocount"
+    vote: str = "product"
+    calibrate: bool = True
+    classifier_evidence: bool = True
+    aligned_copies: bool = True
+    refine_rounds: int = 10
+    refine_share: float = 0.5
+    learning: str = "vote"
+
+    @classmethod
+    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
+        """The same values for every data set, but for the network's."""
+        return super().for_dataset(dataset, preset, **{**_FOR_ALL_DATA_SETS, **changes})
+
+
+PLUS: dict[str, Any] = {name: getattr(TransPLPlusSettings, name) for name in TransPLPlusSettings.__annotations__}
+# What a variant sets, and how it adapts unless told otherwise.
+VARIANTS: dict[str, dict[str, Any]] = {"paper": {}, "plus": PLUS}
+MODE_OF = {"paper": "finetune", "plus": "markov"}
