@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import refusal
 
@@ -101,6 +102,7 @@ def test_few_labels_are_rows_or_one_label_per_window():
         {1: "walk", np.int64(3): np.str_("run")},
         [None, "walk", "", "run"],
         np.array([np.nan, "walk", None, "run"], dtype=object),
+        pd.Series([pd.NA, "walk", pd.NA, "run"], dtype="string"),
     ):
         assert few_label_indices(given, 4, classes).tolist() == expected
     assert few_label_indices([np.nan, 2.0], 2, np.array([1, 2])).tolist() == [-1, 1]
@@ -115,6 +117,8 @@ def test_few_labels_that_fit_no_window_or_class_are_refused():
             few_label_indices(rows, 4, classes)
     with refusal("few_labels", "'swim' for window 2. Check the spelling; a class that the source does not have"):
         few_label_indices({2: "swim"}, 4, classes)
+    with refusal("few_labels", "for window 2"):
+        few_label_indices({2: ["run"]}, 4, classes)
     with refusal("few_labels", "4 labels"):
         few_label_indices(["run"], 4, classes)
 
@@ -126,6 +130,20 @@ def test_class_shares_by_label_stand_in_the_order_of_the_classes():
     assert prior_shares([0.5, 0.0, 0.5], classes).tolist() == [0.5, 0.0, 0.5]
     with refusal("prior", "labels among"):
         prior_shares({"d": 1.0}, classes)
+    with refusal("prior", "labels among"):
+        prior_shares({("a", "b"): 1.0}, classes)
+    with refusal("prior", "3 non-negative proportions"):
+        prior_shares({"a": "much", "b": 0.5, "c": 0.5}, classes)
+
+
+def test_class_shares_that_leave_out_a_class_must_add_up_to_one():
+    """Who gives the one share that is known does not mean that the others are nothing."""
+    classes = np.array(["a", "b", "c"])
+    for shares, found in (({"a": 0.6}, "0.6 without b, c"), ({"a": 0.6, "b": 0.6}, "1.2 without c")):
+        with refusal("prior", f"shares that add up to 1, got {found}"):
+            prior_shares(shares, classes)
+    assert prior_shares({"a": 0.66, "b": 0.33}, classes)[2] == 0  # rounded
+    assert prior_shares({"a": 30, "b": 10, "c": 0}, classes).tolist() == [0.75, 0.25, 0.0]  # counts
 
 
 def test_a_seed_is_itself_or_drawn():

@@ -128,7 +128,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
     codebook_
         (n_coarse, width) coarse code vectors
     class_counts_, source_counts_, target_counts_
-        `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added
+        `TransitionCounts` by class and channel, and by channel, of all channels that vote; those by class include what
+        `few_labels` and `refine_rounds` added
     channel_distances_, channel_weights_
         (channels,) how far each channel moved, how far it is trusted; `voting_channels` names them
     codebook_usage_
@@ -280,13 +281,15 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_source, y_source : source rows to train with beside the target, needed only by a loaded model
 
         A given label takes the place of the pseudo-label, and its window's transitions are counted in. Unknown ones may
-        also be NaN or "".
+        also be NaN, pandas' NA or "".
         """
         method = self.fitted_method()
         windows = self._seen_windows(X_target, "X_target")
         say_what_is_dropped(windows, self.patch_length, "X_target")
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
+        elif y_source is not None:
+            raise wrong("X_source", expected="the windows of y_source", got=None, advice="Pass both, or neither.")
         known = few_label_indices(few_labels, len(windows), self.classes_)
         method.adapt(windows, self.class_shares(prior), self.own_mode if mode is None else mode, known)
         return self
@@ -448,7 +451,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def source_counts_(self) -> TransitionCounts:
-        return self.method_.state.class_counts.pooled()
+        return self.method_.state.source_counts.pooled()
 
     @property
     def target_counts_(self) -> TransitionCounts:

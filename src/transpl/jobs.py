@@ -46,7 +46,7 @@ from transpl.results import (
 )
 from transpl.review import read_labels
 from transpl.sample import sample_of, save_sample
-from transpl.sources import HOLDOUT_SHARE
+from transpl.sources import HOLDOUT_SHARE, prior_shares
 
 Say = Callable[[str], None]
 READING = {"time_col", "group_col", "channels", "window", "step"}  # what `predict` takes over from `adapt`
@@ -259,7 +259,8 @@ def _about(job: Job, model: TransPL) -> About:
 
 
 def _check(job: Job) -> None:
-    one_of("mode", job.mode, (None, *MODES))
+    if job.mode is not None:
+        one_of("mode", job.mode, MODES)
     channels = job.source.X[0].shape[0]
     if len(job.channel_names) != channels:
         raise wrong(
@@ -269,10 +270,12 @@ def _check(job: Job) -> None:
 
 
 def check_prior_classes(prior: dict[str, float] | None, y: NDArray) -> None:
-    """Raise unless class proportions are those of classes of the source."""
-    missing = set(prior or {}) - {str(label) for label in y}
+    """Raise unless class proportions are those of classes of the source, and whole."""
+    classes = np.unique(y.astype(str))
+    missing = set(prior or {}) - set(classes.tolist())
     if missing:
         raise wrong("prior", expected="classes of the source", got=sorted(missing), advice="Check the spelling.")
+    prior_shares(prior, classes)
 
 
 def _advice(error: BaseException) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -20,6 +21,7 @@ from transpl.windows import Windows
 
 HOLDOUT_SHARE = 0.3
 _LARGEST_SEED = 2**32 - 1  # numpy's limit
+_NEAR_ONE = 0.02  # shares that people round
 
 
 def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
@@ -86,7 +88,7 @@ def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> N
 def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.int64] | None:
     """Positions in `classes` of the labels of some of n windows, (n,), -1 where unknown; None if there is no label.
 
-    few_labels : {row: label}, or n labels of which None, NaN and "" are unknown
+    few_labels : {row: label}, or n labels of which None, NaN, pandas' NA and "" are unknown
     """
     if few_labels is None:
         return None
@@ -95,7 +97,7 @@ def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.i
     if rows:
         raise wrong("few_labels", expected=f"rows 0..{n - 1}", got=rows[:5], advice="Number the target's windows.")
     place = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = {row: label for row, label in given.items() if plain(label) not in place}
+    unknown = {row: label for row, label in given.items() if not _is_among(plain(label), place)}
     if unknown:
         advice = "Check the spelling; a class that the source does not have cannot be learnt from a few labels."
         row, label = next(iter(unknown.items()))
@@ -107,6 +109,10 @@ def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.i
     return y if given else None
 
 
+def _is_among(label: Any, place: Mapping[Any, int]) -> bool:
+    return isinstance(label, Hashable) and label in place
+
+
 def _is_row(row: Any, n: int) -> bool:
     return isinstance(row, int | np.integer) and not isinstance(row, bool) and bool(0 <= row < n)
 
@@ -116,19 +122,33 @@ def _known_labels(few_labels: Any, n: int) -> dict[int, Any]:
     if labels.shape != (n,):
         expected = f"{n} labels, one per target window, None where unknown, or {{row: label}}"
         raise wrong("few_labels", expected=expected, got=f"shape {labels.shape}", advice="Pass them beside X_target.")
-    return {row: label for row, label in enumerate(labels) if label is not None and label == label and label != ""}
+    return {row: label for row, label in enumerate(labels) if not _is_unknown(label)}
+
+
+def _is_unknown(label: Any) -> bool:
+    return label is None or label is pd.NA or bool(label != label) or (isinstance(label, str) and label == "")
 
 
 def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -> NDArray[np.float64] | None:
-    """Class proportions in the order of `classes`, (K,); a dict gives them by label, 0 for labels it lacks."""
+    """Class proportions in the order of `classes`, (K,).
+
+    A dict gives them by label; it may leave out labels that do not occur if the others add up to 1.
+    """
     if prior is None:
         return None
     if not isinstance(prior, dict):
         return check_prior(prior, len(classes))
-    unknown = [label for label in prior if label not in classes]
+    known = classes.tolist()
+    unknown = [label for label in prior if label not in known]
     if unknown:
-        raise wrong("prior", expected=f"labels among {classes.tolist()}", got=unknown, advice="Check spelling.")
-    return np.array([prior.get(label, 0.0) for label in classes.tolist()], dtype=np.float64)
+        raise wrong("prior", expected=f"labels among {known}", got=unknown, advice="Check spelling.")
+    shares = [prior.get(label, 0.0) for label in known]
+    checked, left_out = check_prior(shares, len(classes)), [label for label in known if label not in prior]
+    if left_out and abs(sum(shares) - 1) > _NEAR_ONE:
+        got = f"{sum(shares):g} without {', '.join(map(str, left_out))}"
+        advice = "Give the share of every class, 0 for one that does not occur."
+        raise wrong("prior", expected="shares that add up to 1", got=got, advice=advice)
+    return checked
 
 
 def is_table(X: Any) -> bool:
