@@ -12,6 +12,7 @@ from conftest import TINY
 from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.errors import InputError
+from transpl.methods import TransPLMethod
 from transpl.results import Target, explanation_of_some
 from transpl.training.adaptation import AdaptationObjective
 
@@ -45,7 +46,8 @@ def test_folder_holds_what_the_docs_promise(folder):
 
 def test_predictions_have_label_confidence_and_a_probability_per_class(folder):
     table = pd.read_csv(folder / "predictions.csv")
-    assert table.columns.tolist() == ["window", "label", "confidence", *(f"p_{name}" for name in DATA.class_names)]
+    shares = [f"p_{name}" for name in DATA.class_names]
+    assert table.columns.tolist() == ["window", "label", "confidence", "label_before", *shares]
     p = table[[f"p_{name}" for name in DATA.class_names]].to_numpy()
     assert len(table) == 20
     assert np.allclose(p.sum(axis=1), 1)
@@ -92,7 +94,9 @@ def test_explanation_is_that_of_the_saved_model_and_its_predictions(folder):
     assert np.array_equal(found.nearest.rows, model.explain(X).nearest.rows)
 
 
-def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path):
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path, monkeypatch, copies):
+    monkeypatch.setattr(TransPLMethod, "keeps_copies", lambda self, chunks: copies)
     jobs.run(job(), TransPL(**{**TINY, "max_epochs": 2}, variant="plus"), tmp_path)
     found, (model, _) = Explanation.load(tmp_path / "explanation.npz"), jobs.load_model(tmp_path)
     X = DATA.domain(1).X_test
@@ -104,10 +108,11 @@ def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path):
         "vote": "product",
         "calibrate": True,
         "classifier_evidence": True,
-        "aligned_copies": True,
+        "aligned_copies": copies,
         "refine_rounds": 10,
         "learning": "vote",
     }
+    assert len(summary["channels"]) == (1 + copies) * len(DATA.channel_names)
     assert summary["sigma"] == 0.2
     assert "What channels and network vote" in (tmp_path / "report.html").read_text()
 

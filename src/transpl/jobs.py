@@ -203,7 +203,7 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {mode}{by_hand}")
     model.adapt(job.target.X, prior=job.prior, mode=mode, few_labels=job.few_labels)
     pseudo = model.pseudo_label(job.target.X)
-    table = predictions_table(model, test.X, test.where)
+    table = predictions_table(model, test.X, test.where, before)
 
     shift = replace(model.shift_report(job.channel_names), target_shares=pseudo.probabilities.mean(axis=0))
     y = probabilities_in(table, len(model.classes_))
@@ -217,7 +217,7 @@ def _run(job: Job, model: TransPL, out: Path, say: Say) -> Outcome:
     metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
     write_metrics(out / "metrics.json", metrics)
     truth = job.target.y if job.test is None else job.test.y
-    write_json(out / "summary.json", summary(model, _about(job, model), labels, truth))
+    write_json(out / "summary.json", summary(model, _about(job, model), labels, truth, before))
     write_report(out)
     return Outcome(out, metrics)
 

@@ -25,6 +25,7 @@ _DIGITS = 6  # of shapes that are only drawn
 # settings; see Saved.voting
 _VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "learning")
 TRUE_LABEL = "true_label"  # column with what a person said
+LABEL_BEFORE = "label_before"  # column with the label before adaptation
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,18 @@ def where(recordings: Recordings) -> pd.DataFrame:
     return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
 
 
-def predictions_table(model: TransPL, X: Any, where: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row per window: where it comes from, label, confidence, one probability per class."""
+def predictions_table(
+    model: TransPL, X: Any, where: pd.DataFrame | None = None, before: NDArray | None = None
+) -> pd.DataFrame:
+    """One row per window: where it comes from, label, confidence, one probability per class.
+
+    before : the labels before adaptation, for a column of their own
+    """
     p = model.predict_proba(X)
     table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
+    if before is not None:
+        table[LABEL_BEFORE] = before
     return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
 
 
@@ -135,8 +143,13 @@ def channel_shift(model: TransPL) -> tuple[NDArray[np.float64], NDArray[np.float
     return distances, model.fitted_method().trust(distances)
 
 
-def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None) -> dict[str, Any]:
-    """All that the report tells beside the scores, as plain data; `labels` are those after adaptation."""
+def summary(
+    model: TransPL, about: About, labels: NDArray, truth: NDArray | None, before: NDArray | None = None
+) -> dict[str, Any]:
+    """All that the report tells beside the scores, as plain data.
+
+    labels : those after adaptation; before : those before it, if they are known
+    """
     settings, names = model.fitted_method().settings, model.voting_channels(about.channel_names)
     return {
         "transpl_version": __version__,
@@ -151,7 +164,9 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
             "windows": len(labels),
             "class_shares": class_shares(labels, model.classes_),
             "true_class_shares": None if truth is None else class_shares(truth, model.classes_),
+            "changed": None if before is None else int((before != labels).sum()),
         },
+        "variant": model.variant,
         "mode": model.mode_,
         "prior": about.prior,
         "classes": [str(name) for name in model.classes_],
@@ -160,7 +175,8 @@ def summary(model: TransPL, about: About, labels: NDArray, truth: NDArray | None
             for name, distance, weight in zip(names, *channel_shift(model), strict=True)
         ],
         "sigma": settings.sigma,
-        "voting": {name: getattr(settings, name) for name in _VOTING},
+        "voting": {name: getattr(settings, name) for name in _VOTING}
+        | {"aligned_copies": len(names) > len(about.channel_names)},
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()

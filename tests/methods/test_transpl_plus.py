@@ -125,6 +125,32 @@ def test_recorded_channels_and_aligned_copies_follow_the_target_each_alone(metho
     assert both.of_channels(slice(2, 4)) == method.state.refined_counts
 
 
+def test_copies_that_the_source_finds_less_likely_do_not_vote(method, monkeypatch):
+    monkeypatch.setattr(TransPLMethod, "keeps_copies", lambda self, chunks: False)
+    method.adapt(TARGET)
+    assert method.state.alignment is None
+    without, labels = method.predict_proba(TARGET), method.one_shot_labels(TARGET).probabilities
+    with_changes(method, aligned_copies=False).adapt(TARGET)
+    np.testing.assert_array_equal(method.predict_proba(TARGET), without)
+    np.testing.assert_array_equal(method.one_shot_labels(TARGET).probabilities, labels)
+
+
+def test_a_target_of_one_class_is_not_stretched_to_all():
+    """The calm class alone has another covariance than both classes of the source, without any shift."""
+
+    def calm_and_lively(n, seed):
+        X, y = make_waves(n, seed)
+        return Labelled(as_windows(X * np.where(y == 0, 0.2, 2.0)[:, None, None]), y, 2)
+
+    method = TransPLMethod(replace(ALL, max_epochs=6), Execution(device="cpu"))
+    method.fit_source(calm_and_lively(40, 0), calm_and_lively(20, 1))
+    target = calm_and_lively(40, 2)
+    calm = target.windows[target.y == 0]
+    method.adapt(calm)
+    assert method.state.alignment is None
+    assert (method.predict_proba(calm).argmax(axis=1) == 0).all()
+
+
 def test_aligned_copies_undo_a_linear_change_of_the_target(method):
     """Turned and scaled channels get codes that are nothing like the source's; those of the copies are again."""
     X, _ = make_waves(40, 0)

@@ -189,6 +189,32 @@ def test_no_label_is_more_than_sure():
     assert "half of them more than 99 %" in text
 
 
+def test_a_reader_is_told_not_to_trust_sureness_and_what_adaptation_changed():
+    text = text_of(page_of(saved()))
+    assert "Sure is not right" in text
+    assert "Adaptation changed" not in text  # summaries of old do not know
+    about = summary()
+    about["test"] |= {"changed": 5}
+    assert "Adaptation changed 5 of 12 labels." in text_of(page_of(saved(summary=about)))
+
+
+def test_a_class_that_no_window_got_is_named():
+    about = summary()
+    about["test"] |= {"class_shares": {"sit": 0.0, "stand": 1.0, "walk": 0.0}}
+    assert "No window was labelled sit or walk: look whether that can be." in text_of(page_of(saved(summary=about)))
+    assert "No window was labelled" not in text_of(page_of(saved()))
+
+
+def test_shares_of_other_windows_are_told_as_such():
+    about = summary()
+    about["target"] |= {"windows": 20}
+    about["test"] |= {"windows": 12}
+    text = text_of(page_of(saved(summary=about)))
+    assert "It is of the 20 windows adapted to, the labels are of the other 12." in text
+    about["target"] |= {"windows": 12}
+    assert "windows adapted to, the labels" not in text_of(page_of(saved(summary=about)))
+
+
 def test_page_without_truth_has_no_scores():
     known = saved()
     blank = {**known.summary, "test": {**known.summary["test"], "true_class_shares": None}}

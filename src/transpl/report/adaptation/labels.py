@@ -52,20 +52,37 @@ def class_proportions(saved: Saved) -> dict[str, dict[str, float]]:
 
 
 def _proportions(saved: Saved) -> list[str]:
-    words = (
+    words = [
         "How often each class occurs, in percent of windows. A large difference from source to target is a shift too."
-    )
+    ]
     series = class_proportions(saved)
+    adapted_to, labelled = saved.summary["target"]["windows"], saved.summary["test"]["windows"]
     if VOTED in series:
-        words += " The vote's estimate is drawn towards equal shares when the vote is undecided."
-    return chart("class-shares", figures.class_shares(saved.classes, series, _COLOURS), words)
+        words.append("The vote's estimate is the mean of its probabilities.")
+        if adapted_to != labelled:
+            words.append(f"It is of the {adapted_to:,} windows adapted to, the labels are of the other {labelled:,}.")
+    nobody = [name for name, share in series[LABELLED].items() if not share]
+    if nobody:
+        words.append(f"No window was labelled {_listed(nobody)}: look whether that can be.")
+    return chart("class-shares", figures.class_shares(saved.classes, series, _COLOURS), " ".join(words))
 
 
 def _sureness(saved: Saved) -> list[str]:
     confidence, K = saved.confidence, len(saved.classes)
     half = min(99, int(100 * np.median(confidence)))  # nothing is more than 100 %
-    words = f"How sure the labels are: half of them more than {half} %. With {K} classes, {100 / K:.0f} % is a guess."
-    return chart("confidence", figures.confidence_histogram(confidence, K), words)
+    words = [
+        f"How sure the labels are: half of them more than {half} %. With {K} classes, {100 / K:.0f} % is a guess.",
+        "Sure is not right: where the target differs much from the source, wrong labels are sure too.",
+    ]
+    changed = saved.summary["test"].get("changed")
+    if changed is not None:
+        words.append(f"Adaptation changed {changed:,} of {len(confidence):,} labels.")
+    return chart("confidence", figures.confidence_histogram(confidence, K), " ".join(words))
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _confusion(metrics: dict[str, Any] | None) -> list[str]:
