@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -92,7 +93,8 @@ def test_predict_reads_new_files_as_adapt_did(monkeypatch, capsys, files):
     capsys.readouterr()
     assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 0
     printed = capsys.readouterr()
-    assert printed.out == (files / "out" / "predictions.csv").read_text()
+    told = pd.read_csv(files / "out" / "predictions.csv").drop(columns="label_before")
+    pd.testing.assert_frame_equal(pd.read_csv(StringIO(printed.out)), told)
     assert "home.csv: 1,200 rows" in printed.err
     to_file = ["--out", files / "labels.csv"]
     assert (
@@ -168,6 +170,7 @@ WRONG = {
     "unknown mode": (["--mode", "magic"], "mode: expected one of"),
     "broken prior": (["--prior", "walk:1"], "--prior: expected class=share"),
     "stranger in the prior": (["--prior", "swim=1"], "prior: expected classes of the source"),
+    "half a prior": (["--prior", "walk=0.6"], "prior: expected shares that add up to 1, got 0.6 without run."),
     "unknown device": (["--device", "abacus"], "device: expected"),
     "windows shorter than two patches": (["--window", "12"], "X: expected windows of at least 16"),
 }
@@ -183,6 +186,51 @@ def test_mistakes_get_one_line_and_exit_code_2(monkeypatch, capsys, files, chang
     assert last.startswith("error: ")
     assert message in last
     assert "Traceback" not in said.err
+
+
+@pytest.mark.filterwarnings("always:target")
+@pytest.mark.parametrize(("rate", "warned"), [(2, True), (1, False), (1000, False), (0.5, True), (1.05, False)])
+def test_another_sampling_rate_is_noticed_but_not_another_unit_of_time(monkeypatch, capsys, files, rate, warned):
+    frame = walk(1, 1.0).drop(columns="activity")
+    frame["t"] *= rate
+    frame.to_csv(files / "rate.csv", index=False)
+    assert adapt(monkeypatch, files, "rate.csv") == 0
+    assert ("times as far apart as the source's" in capsys.readouterr().err) == warned
+
+
+def test_a_time_that_nobody_named_is_noticed(monkeypatch, capsys, files):
+    paths = ["--source", files / "lab.csv", "--target", files / "home.csv", "--out", files / "out"]
+    assert transpl(monkeypatch, "adapt", *paths, "--label-col", "activity", "--window", "64", *FAST) == 0
+    said = capsys.readouterr().err
+    assert "note: lab.csv: 't' is taken as a channel, but it only grows." in said
+    assert "'ax' is taken" not in said
+    assert transpl(monkeypatch, "adapt", *paths, *READ, *FAST) == 0
+    assert "only grows" not in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(monkeypatch, capsys, files):
+    paths = ["--source", files / "lab.csv", "--target", files / "home.csv", "--out", files / "lab.csv"]
+    assert transpl(monkeypatch, "adapt", *paths, *READ, *FAST) == 1
+    assert "lab.csv: file exists. Choose a path that can be read or written." in capsys.readouterr().err
+
+
+def test_a_file_is_no_model(monkeypatch, capsys, files):
+    assert transpl(monkeypatch, "predict", "--model", files / "lab.csv", "--input", files / "home.csv") == 2
+    assert "error: model: expected a folder that transpl adapt wrote" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always:.*several targets")
+def test_a_folder_of_many_targets_is_told_from_that_of_one(monkeypatch, capsys, files):
+    walk(2, 1.0).to_csv(files / "work.csv", index=False)
+    paths = ["--source", files / "lab.csv", "--target", files / "home.csv", "--target", files / "work.csv"]
+    assert transpl(monkeypatch, "adapt", *paths, "--out", files / "many", *READ, *FAST, "--mode", "markov") == 0
+    capsys.readouterr()
+    assert transpl(monkeypatch, "predict", "--model", files / "many", "--input", files / "home.csv") == 0
+    assert "holds several targets, and this is their source model" in capsys.readouterr().err
+    assert transpl(monkeypatch, "predict", "--model", files / "many" / "home", "--input", files / "home.csv") == 0
+    assert "several targets" not in capsys.readouterr().err
+    assert transpl(monkeypatch, "report", files / "many") == 2
+    assert "Point at one of its folders" in capsys.readouterr().err
 
 
 def test_source_without_labels_says_which_option(monkeypatch, capsys, files):

@@ -279,13 +279,21 @@ def main() -> None:
         if leaving.code == _INTERRUPTED:
             _say(f"interrupted. {_AFTER_INTERRUPTION}")
         raise
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
+        _fail(_about_file(error), code=1)
+    except RuntimeError as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
 
 
 def _fail(message: str, code: int) -> None:
     _say(f"error: {' '.join(message.split())}")
     sys.exit(code)
+
+
+def _about_file(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return f"{type(error).__name__}: {error}"
+    return f"{error.filename}: {error.strerror.lower()}. Choose a path that can be read or written."
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

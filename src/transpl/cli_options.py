@@ -57,6 +57,8 @@ def read_and_say(path: Path, **reading: Any) -> Recordings:
 
     recordings = read_recordings(path, **reading)
     say(recordings.description)
+    for doubt in recordings.doubts:
+        say(f"note: {doubt}")
     return recordings
 
 

@@ -94,9 +94,8 @@ def map_npy(path: str | os.PathLike[str]) -> np.memmap:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise unreadable(path, problem="no such file", advice="Check the path.") from None
-    except _DAMAGE as error:
-        problem = f"not a .npy file, or damaged ({' '.join(str(error).split())})"
-        raise unreadable(path, problem=problem, advice="Write it anew with numpy.save.") from None
+    except _DAMAGE:
+        raise unreadable(path, problem="not a .npy file, or damaged", advice="Write it anew with numpy.save.") from None
     if not isinstance(array, np.memmap):
         array.close()
         raise unreadable(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")

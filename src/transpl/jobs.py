@@ -7,8 +7,10 @@ An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
 
 from __future__ import annotations
 
+import math
 import shutil
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -49,6 +51,7 @@ from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE, prior_shares
 
 Say = Callable[[str], None]
+_SAME_RATE = 1.1  # a sampling rate that differs by less is the same one
 READING = {"time_col", "group_col", "channels", "window", "step"}  # what `predict` takes over from `adapt`
 
 
@@ -140,6 +143,7 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
             got=", ".join(target.channel_names),
             advice="Name the channels of both files (--channels).",
         )
+    _compare_intervals(source, target)
     train, validation = labelled_source(source)
     return Job(
         source=train,
@@ -149,6 +153,20 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
         few_labels=read_labels(labels, target, np.unique(train.y).tolist()) if labels else None,
         **options,
     )
+
+
+def _compare_intervals(source: Recordings, target: Recordings) -> None:
+    """Warn of another sampling rate; a factor of 1000 or more of it may be another unit of time."""
+    if source.interval is None or target.interval is None:
+        return
+    apart = math.log(target.interval / source.interval) / math.log(1000)
+    factor = 1000 ** (apart - round(apart))
+    if abs(math.log(factor)) > math.log(_SAME_RATE):
+        warnings.warn(
+            f"target: its samples are {factor:.3g} times as far apart as the source's ({target.interval:g} against "
+            f"{source.interval:g}), so that the same motion looks faster or slower. Resample one of them.",
+            stacklevel=2,
+        )
 
 
 def labelled_source(source: Recordings) -> tuple[Source, Source | None]:
@@ -182,7 +200,15 @@ def remember_reading(out: Path, reading: dict[str, Any]) -> None:
 
 def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     """Load a model from a job's folder or from a model folder, and how its recordings were read."""
+    if folder.is_file():
+        raise wrong("model", expected="a folder that transpl adapt wrote", got=folder, advice="Point at the folder.")
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
+    if (folder / "summary.csv").is_file():
+        warnings.warn(
+            f"{folder} holds several targets, and this is their source model, not adapted. Point at one of its "
+            "folders for that of a target.",
+            stacklevel=2,
+        )
     reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
     if not isinstance(reading, dict) or not set(reading) <= READING:
         problem, advice = "not written by transpl adapt", "Delete it, and say how to read on the command line."

@@ -162,7 +162,8 @@ def _identity(model: TransPL, rows: Sequence[Any]) -> str:
 
 
 def _check(job: ManyJob, out: Path) -> None:
-    one_of("mode", job.mode, (None, *MODES))
+    if job.mode is not None:
+        one_of("mode", job.mode, MODES)
     check_prior_classes(job.prior, job.source.y)
     if (out / "summary.json").exists():
         got = f"{out}, which holds the results of one target"

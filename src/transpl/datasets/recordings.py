@@ -42,7 +42,9 @@ class Recordings:
     y : (n,) labels as text, "" for a window without label; None if no window has one
     domain, group : (n,) text, or None if the file does not say
     start : (n,) the row of the file, from 0 after the header, that holds a window's first sample; None for npz
+    interval : usual time from one row to the next, in the unit of the time column; None without one
     description : one sentence on what was read and what was left out
+    doubts : what looks as if it were not meant
     """
 
     X: NDArray[np.float32]
@@ -52,6 +54,8 @@ class Recordings:
     start: NDArray[np.int64] | None
     channel_names: tuple[str, ...]
     description: str
+    interval: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
@@ -124,6 +128,7 @@ def _from_table(
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
     names = _channels(frame, path, columns, channels)
     rows = _rows(frame, path, domain, columns, names)
+    doubts = _suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
     found = cut_rows(rows, window, step, path.name, at_labels=not labels_only_score)
     left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
     y = _labels(found.label)
@@ -139,7 +144,25 @@ def _from_table(
             f"{_count(found.n_groups, 'group')} -> {_count(len(found.X), 'window')} of {window}, step {step}"
             f"{left_out}{_unlabelled_note(y)}"
         ),
+        interval=None if rows.time is None else _interval(rows.time),
+        doubts=tuple(f"{path.name}: {doubt}" for doubt in doubts),
     )
+
+
+def _suspected_times(values: NDArray[np.float64], names: tuple[str, ...]) -> list[str]:
+    """A line on every channel that only ever grows."""
+    advice = "If it is the time, name it (--time-col), or name the channels (--channels)."
+    return [
+        f"{name!r} is taken as a channel, but it only grows. {advice}"
+        for name, column in zip(names, values.T, strict=True)
+        if len(column) > 2 and (column[1:] > column[:-1]).all()
+    ]
+
+
+def _interval(time: NDArray[np.float64]) -> float | None:
+    steps = np.diff(time)
+    forward = steps[steps > 0]
+    return float(np.median(forward)) if len(forward) else None
 
 
 def _channels(frame: pd.DataFrame, path: Path, columns: _Columns, channels: Sequence[str] | None) -> tuple[str, ...]:

@@ -107,9 +107,9 @@ def _furthest_first(channels: list[Channel]) -> list[Channel]:
 def read_saved(home: Path) -> Saved:
     """Read the files of a job or of one of many targets; a folder without results is refused."""
     if not (home / "summary.json").is_file():
-        raise unreadable(
-            home, problem="no summary.json in it", advice="Point at a folder written by transpl adapt, demo or bench."
-        )
+        of_many = (home / "summary.csv").is_file()
+        advice = "one of its folders, which are of one target each" if of_many else "a folder of transpl adapt or bench"
+        raise unreadable(home, problem="no summary.json in it", advice=f"Point at {advice}.")
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
     return Saved(
         read_json(home / "summary.json"),
