@@ -103,7 +103,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         the source network's own class probabilities join the vote (plus)
     aligned_copies
         every channel votes twice (plus): as recorded, and after a linear map that gives the target's channels the means
-        and covariances of the source's
+        and covariances of the source's, unless the source's class matrices find the mapped windows less likely
     refine_rounds, refine_share
         how often the target's windows, as labelled so far, are counted to their classes before the next vote
         (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
@@ -343,7 +343,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """What shifted between the source and the target of `adapt` or `partial_adapt`.
 
         X : windows of the target from which to estimate its class proportions. Without them they are those of the
-            windows that `adapt` labelled, and unknown where it did not: in mode "markov" and after `partial_adapt`
+            windows that `adapt` labelled, and unknown where it did not: in mode "markov" of the paper's variant, and
+            after `partial_adapt`
         """
         method = self.fitted_method()
         if method.state.target_counts is None:

@@ -221,7 +221,8 @@ def test_runs_with_other_settings_are_counted_and_left_out(bench):
     bench.run("no-adapt", accuracy=0.9, changes={"max_epochs": 3})
     table = bench.table()
     assert cell(table, "no-adapt", "mine Acc").mean == 50.0
-    assert table.notes == ("mine: 2 finished runs of these methods have other settings and are not in this table.",)
+    what = "finished runs of these methods have other settings (max_epochs=3) and are not in this table"
+    assert table.notes == (f"mine: 2 {what}.",)
     changed = bench.table(changes={"max_epochs": 3})
     assert cell(changed, "no-adapt", "mine Acc").mean == 90.0
     assert "Settings changed: max_epochs=3." in changed.caption

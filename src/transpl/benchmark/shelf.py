@@ -66,13 +66,13 @@ class Shelf:
             for row, choices in zip(plan.rows, found, strict=True)
         ]
 
-    def others(self, plan: Plan, rows: Iterable[Row]) -> int:
-        """How many finished runs of these methods have settings that no row has."""
+    def others(self, plan: Plan, rows: Iterable[Row]) -> list[RunSpec]:
+        """The finished runs of these methods whose settings no row has."""
         rows = list(rows)
         wanted = {each for row in rows for each in identities(plan, row)}
         methods = {row.method for row in rows}
         found = [spec for spec, _ in self.results_of(plan.dataset) if spec.method in methods]
-        return sum(self._identities[spec.digest] not in wanted for spec in found)
+        return [spec for spec in found if self._identities[spec.digest] not in wanted]
 
     def _chosen(self, specs: list[RunSpec], candidates: int, goal: str, select: str) -> Choice:
         exact = [spec for spec in specs if spec.goal == goal] or specs

@@ -14,6 +14,7 @@ from transpl.benchmark.published import AVERAGE, Figure, figure
 from transpl.benchmark.reading import Reading
 from transpl.benchmark.result import Result
 from transpl.benchmark.shelf import Choice, Shelf
+from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
 from transpl.datasets.pairs import PUBLISHED
@@ -30,6 +31,7 @@ METRICS = {
     "calibration_error": "ECE",
     "seconds": "Seconds",
 }
+_MOST_NAMED_SETTINGS = 6
 _LOWER_IS_BETTER = ("mse", "dead_codes", "calibration_error", "seconds")
 
 
@@ -182,10 +184,25 @@ def _notes(shelf: Shelf, blocks: Iterable[Block]) -> tuple[str, ...]:
 
 def _settings_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
-        n = shelf.others(block.plan, block.plan.rows)
-        if n:
-            what = "finished runs of these methods have other settings and are not in this table"
-            yield f"{block.dataset}: {n} {what}."
+        others = shelf.others(block.plan, block.plan.rows)
+        if others:
+            what = "finished runs of these methods have other settings"
+            yield f"{block.dataset}: {len(others)} {what}{_what_differs(block, others)} and are not in this table."
+
+
+def _what_differs(block: Block, others: Iterable[RunSpec]) -> str:
+    """As " (max_epochs=2, width=16)": what to ask for with --set to see them."""
+    meant = {row.method: block.plan.settings_for(row)[0] for row in reversed(block.plan.rows)}
+    found = dict.fromkeys(
+        f"{name}={value}"
+        for spec in others
+        for name, value in spec.settings.items()
+        if meant[spec.method].get(name) != value
+    )
+    if not found:
+        return ""
+    named = list(found)[:_MOST_NAMED_SETTINGS]
+    return f" ({', '.join(named)}{', ...' if len(found) > len(named) else ''})"
 
 
 def _method_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
