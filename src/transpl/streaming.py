@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +23,6 @@ from numpy.typing import DTypeLike, NDArray
 from transpl.errors import unreadable, whole_number, wrong
 from transpl.estimator import TransPL
 from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
-from transpl.markov import TransitionCounts
 from transpl.methods import TransPLMethod
 from transpl.methods.moments import Moments
 from transpl.methods.transpl import CHUNK
@@ -98,35 +98,49 @@ def _as_it_is(method: TransPLMethod, windows: _WindowFile) -> Answer:
 def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
     """Probabilities from what one pass of the encoder leaves on the disk, as those of a new target domain."""
     there = _facing(method, windows, chunk)
-    n, W, N = len(windows), len(there.views), windows.n_patches
-    V = W * windows.n_channels
-    codes = run.array("codes.npy", (n, V, N), code_type(method.settings.n_coarse))
-    heeded = method.settings.classifier_evidence
-    opinions = run.array("opinions.npy", (n, W, method.n_classes), np.float64) if heeded else None
-
-    def encode(rows: slice) -> None:
-        coded = method.coded(windows[rows], there)
-        write_rows(codes, rows.start, coded.codes)
-        if opinions is not None and coded.opinions is not None:
-            write_rows(opinions, rows.start, coded.opinions)
-
-    def every_view(rows: slice) -> Coded:
-        return Coded(map_npy(codes)[rows], None if opinions is None else map_npy(opinions)[rows])
-
-    def coded(rows: slice) -> Coded:
-        return every_view(rows) if voting is there else every_view(rows).of_view(0, there.views[0])
-
-    run.work_through("encoded", "encoding", chunk, encode)
-    parts = list(_slices(0, n, chunk))
-    dropped = W > 1 and not method.keeps_copies((rows, every_view(rows)) for rows in parts)
-    voting = there.as_recorded() if dropped else there
-    counts = TransitionCounts.empty(len(voting.views) * windows.n_channels, method.settings.n_coarse)
-    for rows in parts:
-        counts += method.count_codes(coded(rows).codes)
+    files = _CodeFiles.of(method, windows, run, len(there.views))
+    run.work_through("encoded", "encoding", chunk, lambda rows: files.write(rows, method.coded(windows[rows], there)))
+    parts = list(_slices(0, len(windows), chunk))
+    coded: Callable[[slice], Coded] = files.read
+    if there.alignment is not None and not method.keeps_copies((rows, files.read(rows)) for rows in parts):
+        coded, there = partial(files.read_recorded, there.views[0]), there.as_recorded()
+    first, *others = (method.count_codes(coded(rows).codes) for rows in parts)
+    counts = sum(others, start=first)
     counts.save(run.folder / "target_counts.npz")
-    state = replace(voting, target_counts=counts)
+    state = replace(there, target_counts=counts)
     vote = method.vote(method.refined(state, lambda: ((rows, coded(rows)) for rows in parts)))
     return lambda rows: vote.probabilities(coded(rows))
+
+
+class _CodeFiles(NamedTuple):
+    """Where the codes of all windows are and, where the network votes too, its opinions."""
+
+    codes: Path
+    opinions: Path | None
+
+    @classmethod
+    def of(cls, method: TransPLMethod, windows: _WindowFile, run: _Run, n_views: int) -> Self:
+        """Make the files, or find those of an interrupted run."""
+        n, settings = len(windows), method.settings
+        shape = (n, n_views * windows.n_channels, windows.n_patches)
+        return cls(
+            run.array("codes.npy", shape, code_type(settings.n_coarse)),
+            run.array("opinions.npy", (n, n_views, method.n_classes), np.float64)
+            if settings.classifier_evidence
+            else None,
+        )
+
+    def write(self, rows: slice, coded: Coded) -> None:
+        write_rows(self.codes, rows.start, coded.codes)
+        if self.opinions is not None and coded.opinions is not None:
+            write_rows(self.opinions, rows.start, coded.opinions)
+
+    def read(self, rows: slice) -> Coded:
+        return Coded(map_npy(self.codes)[rows], None if self.opinions is None else map_npy(self.opinions)[rows])
+
+    def read_recorded(self, channels: slice, rows: slice) -> Coded:
+        """Without the aligned copies of the channels."""
+        return self.read(rows).of_view(0, channels)
 
 
 def _facing(method: TransPLMethod, windows: _WindowFile, chunk: int) -> TransPLState:
