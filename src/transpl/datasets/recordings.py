@@ -175,7 +175,7 @@ def _channels(frame: pd.DataFrame, path: Path, columns: _Columns, channels: Sequ
             raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
         return tuple(numeric)
     for column in channels:
-        require_columns(frame, path, channels=column)
+        require_columns(frame, path, "Name the channels that all files have (--channels).", channels=column)
     taken = [column for column in channels if column in columns]
     if not channels or taken or len(set(channels)) < len(channels):
         expected = "one or more columns, each once and none of them the domain, group, label or time"

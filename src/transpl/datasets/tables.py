@@ -71,12 +71,12 @@ def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
     return next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
 
 
-def require_columns(frame: pd.DataFrame, path: Path, **columns: str | None) -> None:
+def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **columns: str | None) -> None:
     """Raise unless each argument that names a column names one that there is."""
     for argument, column in columns.items():
         if column is not None and column not in frame.columns:
-            present = ", ".join(map(repr, frame.columns))
-            raise wrong(argument, expected=f"a column of {path.name} ({present})", got=repr(column), advice=_ADVICE)
+            expected = f"a column of {path.name} ({', '.join(map(repr, frame.columns))})"
+            raise wrong(argument, expected=expected, got=repr(column), advice=advice)
 
 
 def as_text(values: Any) -> NDArray[np.str_]:
