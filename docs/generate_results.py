@@ -99,6 +99,11 @@ def _whole_seeds(runs: Sequence[Run]) -> list[list[Run]]:
     return [of_seed for of_seed in by_seed.values() if len(of_seed) == most]
 
 
+def _has_all_pairs(runs: Sequence[Run], of_set: Sequence[Run]) -> bool:
+    """A mean over some of the pairs is not to be compared with one over all."""
+    return len(_whole_seeds(runs)[0]) == len({run.pair for run in of_set})
+
+
 def _run(line: dict[str, str]) -> Run:
     dataset, row, pair, seed = (line.pop(name) for name in ("dataset", "row", "pair", "seed"))
     return Run(dataset, row, pair, int(seed), {name: float(value) for name, value in line.items() if value})
@@ -124,7 +129,7 @@ def _rows(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 def _short(row: str, of_set: Sequence[Run]) -> str:
     runs = [run for run in of_set if run.row == row]
-    if not runs or len(_whole_seeds(runs)[0]) < len({run.pair for run in of_set}):
+    if not runs or not _has_all_pairs(runs, of_set):
         return ""
     scores = " / ".join(f"{mean_and_spread(runs, metric)[0]:.1f}" for metric in ("accuracy", "macro_f1"))
     return f"{scores} ({len(_whole_seeds(runs))})"
@@ -133,7 +138,11 @@ def _short(row: str, of_set: Sequence[Run]) -> str:
 def _means(runs: Sequence[Run], corner: str) -> str:
     metrics = [name for name in _METRICS if name in runs[0].scores]
     lines = [
-        [f"`{row}`", *(_shown(of_row, metric) for metric in metrics), _how_many(of_row)]
+        [
+            f"`{row}`",
+            *(_shown(of_row, metric) if _has_all_pairs(of_row, runs) else "" for metric in metrics),
+            _how_many(of_row),
+        ]
         for row, of_row in _rows(runs).items()
     ]
     return _table([corner, *(_METRICS[metric] for metric in metrics), "seeds x pairs"], lines)

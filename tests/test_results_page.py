@@ -50,6 +50,12 @@ def test_means_are_over_pairs_then_over_whole_seeds(generator):
     assert generator.mean_and_spread(runs[:2], "accuracy") == (15.0, None)
 
 
+def test_a_row_that_lacks_pairs_shows_no_mean(generator):
+    runs = [generator.Run("ucihar", "shot", pair, 0, {"accuracy": 50.0}) for pair in ("1-2", "3-4")]
+    runs.append(generator.Run("ucihar", "t2pl", "1-2", 0, {"accuracy": 90.0}))
+    assert generator._means(runs, "method").splitlines()[2:] == ["| `shot` | 50.0 | 1 x 2 |", "| `t2pl` |  | 1 x 1 |"]
+
+
 def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = generator.short_table()
