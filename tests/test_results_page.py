@@ -60,4 +60,4 @@ def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = generator.short_table()
     assert table in readme, f"put this into README.md:\n{table}"
-    assert len(re.findall(r"^\|", table, flags=re.M)) == 2 + len(generator.SHORT)
+    assert re.search(r"^\| `transpl-plus` \| \d", table, flags=re.M)
