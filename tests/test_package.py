@@ -16,9 +16,13 @@ import transpl
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(transpl.__path__, "transpl."))
-IMPORT_ALL = (
-    f"import importlib\nfor name in {MODULES!r}: importlib.import_module(name)\nimport transpl; print(transpl.__file__)"
-)
+OF_EXTRAS = {"transpl.parallel.dask": "dask", "transpl.parallel.ray": "ray"}  # module -> the extra that it needs
+
+
+def importing(modules: list[str]) -> str:
+    """Code that imports modules and prints where the package is."""
+    each = f"import importlib\nfor name in {modules!r}: importlib.import_module(name)"
+    return f"{each}\nimport transpl; print(transpl.__file__)"
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +51,25 @@ def test_wheel_imports_every_module_without_the_source_tree(wheel, tmp_path):
     target = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
     subprocess.run(pip, check=True, timeout=300)
-    done = _run_isolated([sys.executable], f"import sys; sys.path.insert(0, {str(target)!r})\n{IMPORT_ALL}", tmp_path)
+    done = _run_isolated(
+        [sys.executable], f"import sys; sys.path.insert(0, {str(target)!r})\n{importing(MODULES)}", tmp_path
+    )
     assert Path(done).is_relative_to(target)
 
 
 @pytest.mark.slow
-def test_wheel_in_an_empty_environment_imports_every_module(wheel, tmp_path):
+def test_wheel_in_an_empty_environment_imports_every_module_but_those_of_extras(wheel, tmp_path):
     """Nothing but what the wheel itself asks for; minutes, because torch is large."""
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty" / "bin" / "python"
     constraints = ["--constraint", str(ROOT / "constraints.txt")]
     subprocess.run([python, "-m", "pip", "install", "--quiet", *constraints, str(wheel)], check=True, timeout=1800)
-    done = _run_isolated([str(python)], IMPORT_ALL, tmp_path)
+    done = _run_isolated([str(python)], importing([name for name in MODULES if name not in OF_EXTRAS]), tmp_path)
     assert Path(done).is_relative_to(tmp_path / "empty")
+    for extra in OF_EXTRAS.values():
+        ask = f"from transpl.parallel import check_workers; check_workers(1, {extra!r}, 0, None)"
+        refused = subprocess.run([python, "-I", "-c", ask], capture_output=True, text=True, check=False)
+        assert f"transpl[{extra}]" in refused.stderr
     command = [tmp_path / "empty" / "bin" / "transpl", "--version"]
     said = subprocess.run(command, check=True, capture_output=True, text=True)
     assert said.stdout.strip() == f"transpl {transpl.__version__}"
