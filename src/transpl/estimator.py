@@ -108,6 +108,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
         how often the target's windows, as labelled so far, are counted to their classes before the next vote
         (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
         surest, that is counted (0.5 in plus)
+    temper
+        lower the vote's confidences until their mean on the target is the share of its windows whose label
+        `refine_rounds` left as it was (plus); labels stay, and without rounds so do confidences
     learning
         fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
         channel is which and learns the "vote" (plus): its probabilities for all target windows
@@ -180,6 +183,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         aligned_copies: bool | None = None,
         refine_rounds: int | None = None,
         refine_share: float | None = None,
+        temper: bool | None = None,
         learning: str | None = None,
         devices: int = 1,
         n_threads: int | None = None,
@@ -223,6 +227,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.aligned_copies = aligned_copies
         self.refine_rounds = refine_rounds
         self.refine_share = refine_share
+        self.temper = temper
         self.learning = learning
         self.devices = devices
         self.n_threads = n_threads

@@ -49,6 +49,7 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], state: Tra
         "network": asdict(state.source_network.settings),
         "mode": state.mode,
         "prior": None if state.prior is None else state.prior.tolist(),
+        "temper": state.temper,
         "target_shares": None if state.target_shares is None else state.target_shares.tolist(),
         "codebook_usage": {book: usage.counts.tolist() for book, usage in state.codebook_usage.items()},
         "history": state.history,
@@ -76,10 +77,10 @@ def load_model(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], TransPLS
 
 
 def fingerprint(state: TransPLState) -> str:
-    """SHA-256 of everything in `state` that decides an answer: weights, counts, prior and mode."""
+    """SHA-256 of everything in `state` that decides an answer: weights, counts, prior, temper and mode."""
     digest = hashlib.sha256(serialize(_tensors(state)))
     prior = None if state.prior is None else state.prior.tolist()
-    digest.update(json.dumps([state.mode, prior, asdict(state.source_network.settings)]).encode())
+    digest.update(json.dumps([state.mode, prior, state.temper, asdict(state.source_network.settings)]).encode())
     return digest.hexdigest()
 
 
@@ -181,6 +182,7 @@ def _rebuild(card: dict[str, Any], tensors: dict[str, Tensor]) -> TransPLState:
         labelled_counts=_counts(tensors, "counts.labelled"),
         refined_counts=_counts(tensors, "counts.refined"),
         target_shares=None if shares is None else np.array(shares, np.float64),
+        temper=card.get("temper", 1.0),  # not in models of old
         prior=None if card["prior"] is None else np.array(card["prior"], np.float64),
         adapted_network=_adapted(source, tensors) if card["mode"] == "finetune" else None,
         mode=card["mode"],

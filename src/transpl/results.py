@@ -23,7 +23,7 @@ from transpl.files import replacing, write_json
 NO_LABEL = ""
 _DIGITS = 6  # of shapes that are only drawn
 # settings; see Saved.voting
-_VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "learning")
+_VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "temper", "learning")
 TRUE_LABEL = "true_label"  # column with what a person said
 LABEL_BEFORE = "label_before"  # column with the label before adaptation
 

@@ -95,6 +95,18 @@ def test_a_setting_that_came_later_renames_no_older_run():
     assert without_seed(entry("transpl").settings("ucihar", aligned_copies=True))["aligned_copies"] is True
 
 
+def test_a_run_of_before_is_not_what_the_setting_made_of_the_method_later():
+    """Plus is tempered now; its older runs were not, and are found as those that are not tempered."""
+    old = {
+        name: value
+        for name, value in without_seed(entry("transpl-plus").settings("ucihar")).items()
+        if name != "temper"
+    }
+    assert without_seed(entry("transpl-plus").settings("ucihar", temper=False)) == old
+    assert replace(SPEC, method="transpl-plus", settings=old).method_settings().temper is False
+    assert without_seed(entry("transpl-plus").settings("ucihar"))["temper"] is True
+
+
 def test_numbers_of_numpy_are_plain_numbers():
     assert replace(SPEC, source=np.int64(2), seed=np.int64(0)).digest == SPEC.digest
 

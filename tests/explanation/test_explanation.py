@@ -34,6 +34,8 @@ BEYOND = [
     {"vote": "product", "network": 2.0, "sharpness": 5.0, "ragged": True},
     {"vote": "product", "network": 1.0, "absent": 1},
     {"vote": "product", "shares": np.array([0.75, 0.0, 0.0, 0.25]), "absent": 1},
+    {"temper": 0.3},
+    {"temper": 0.6, "vote": "product", "network": 1.0, "sharpness": 5.0, "absent": 1},
 ]
 
 
@@ -58,10 +60,11 @@ def by_loops(e, w):
         says = softmax([e.sharpness * scores[k] + prior[k] for k in range(K)])
         mean = [mean[k] + share * says[k] for k in range(K)]
         product = [product[k] + (e.sharpness * share * scores[k] if share else 0.0) for k in range(K)]
-    v = mean if e.vote == "mean" else softmax(product)
-    if e.opinions is None:
-        return v
-    return softmax([(log(v[k]) + e.classifier_sharpness * math.log(e.opinions[w, k])) / 2 for k in range(K)])
+    y = mean if e.vote == "mean" else softmax(product)
+    if e.opinions is not None:
+        y = softmax([(log(y[k]) + e.classifier_sharpness * math.log(e.opinions[w, k])) / 2 for k in range(K)])
+    powers = [p**e.temper for p in y]
+    return [power / sum(powers) for power in powers]
 
 
 @pytest.mark.parametrize("case", [*CASES, *BEYOND])
@@ -71,9 +74,9 @@ def test_stored_numbers_give_the_probabilities(case):
 
 
 @pytest.mark.parametrize("case", BEYOND)
-def test_without_the_classifier_the_codes_are_left(case):
+def test_without_classifier_and_temper_the_codes_are_left(case):
     e = made_up(**case)
-    alone = replace(e, opinions=None, classifier_sharpness=None)
+    alone = replace(e, opinions=None, classifier_sharpness=None, temper=1.0)
     np.testing.assert_array_equal(e.code_probabilities, alone.probabilities)
     np.testing.assert_allclose(e.probabilities.sum(axis=1), 1, atol=1e-12)
     np.testing.assert_allclose(e.posteriors.sum(axis=2), 1, atol=1e-12)
@@ -190,6 +193,7 @@ def test_arrays_that_do_not_fit_are_refused(change):
         {"prior_temperature": 0},
         {"vote": "median"},
         {"sharpness": 0},
+        {"temper": 0},
         {"classifier_sharpness": -1.0, "opinions": np.ones((12, 3))},
     ],
 )

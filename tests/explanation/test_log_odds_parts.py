@@ -43,8 +43,9 @@ def adds_up(e, window, label, against):
     prior=st.sampled_from([None, PRIOR, np.array([0.5, 0.0, 0.5])]),
     absent=st.sampled_from([None, 1, 2]),
     ragged=st.booleans(),
+    temper=st.sampled_from([1.0, 0.4, 0.01]),
 )
-def test_parts_add_up_to_the_margin(seed, beyond, sharpness, network, prior, absent, ragged):
+def test_parts_add_up_to_the_margin(seed, beyond, sharpness, network, prior, absent, ragged, temper):
     vote, votes_too = beyond
     e = made_up(
         seed,
@@ -55,6 +56,7 @@ def test_parts_add_up_to_the_margin(seed, beyond, sharpness, network, prior, abs
         prior=prior,
         absent=absent,
         ragged=ragged,
+        temper=temper,
     )
     for label, against in permutations(CLASSES, 2):
         adds_up(e, 0, label, against)
@@ -78,6 +80,15 @@ def test_the_product_is_a_sum_of_terms(network):
             assert found.classifier == pytest.approx(c * 1.5 * math.log(q[2] / q[0]), abs=1e-12)
         else:
             assert found.classifier == 0
+
+
+@pytest.mark.parametrize(("vote", "network"), [("mean", None), ("mean", 1.5), ("product", 1.5)])
+def test_tempering_shrinks_all_parts_alike(vote, network):
+    sure, tempered = (made_up(vote=vote, network=network, prior=PRIOR, temper=temper) for temper in (0.8, 0.2))
+    one, other = adds_up(sure, 0, "walk", "sit"), adds_up(tempered, 0, "walk", "sit")
+    for name in ("transitions", "prior", "channels", "margin", "classifier"):
+        np.testing.assert_allclose(getattr(other, name), np.asarray(getattr(one, name)) / 4, atol=1e-13)
+    assert np.array_equal(sure.labels, tempered.labels)
 
 
 def test_the_means_part_is_shared_out_by_what_channels_add_to_it():

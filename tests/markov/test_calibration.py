@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import refusal
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import log_softmax, softmax
 
-from transpl.markov.calibration import DULLEST, SHARPEST, fit_sharpness
+from transpl.markov.calibration import DULLEST, MOST_TEMPERED, SHARPEST, fit_sharpness, fit_temper, tempered
 
 
 def drawn(seed, n=60, K=3):
@@ -71,3 +73,21 @@ def test_rows_of_an_impossible_class_say_nothing():
 def test_labels_of_other_windows_are_refused():
     with refusal("labels", "shape"):
         fit_sharpness(lambda a: np.full((4, 2), 0.5), [0, 1])
+
+
+def test_tempering_is_a_power():
+    np.testing.assert_allclose(tempered(np.array([[0.8, 0.2, 0.0]]), 0.5), [[2 / 3, 1 / 3, 0]])
+    y = np.array([[0.8, 0.2]])
+    assert tempered(y, 1.0) is y
+
+
+@given(seed=st.integers(0, 1000), wanted=st.floats(0.0, 1.0))
+def test_the_mean_confidence_is_the_one_asked_for_or_the_nearest_that_can_be_had(seed, wanted):
+    y = softmax(4 * drawn(seed, n=7)[0], axis=1)
+    y[0] = 1, 0, 0  # a class that is certain stays so
+    c = fit_temper(y, wanted)
+    assert MOST_TEMPERED <= c <= 1
+    least, most = (tempered(y, bound).max(axis=1).mean() for bound in (MOST_TEMPERED, 1.0))
+    assert tempered(y, c).max(axis=1).mean() == pytest.approx(np.clip(wanted, least, most), abs=1e-6)
+    assert np.array_equal(tempered(y, c).argmax(axis=1), y.argmax(axis=1))
+    assert fit_temper(y[::-1, ::-1], wanted) == pytest.approx(c, rel=1e-6)

@@ -25,6 +25,7 @@ from transpl.windows import as_windows
 
 PAPER = TransPLSettings(**{name: value for name, value in TINY.items() if name != "device"})
 ALL = replace(PAPER, **PLUS)
+NEEDS_ROUNDS = ("refine_share", "temper")
 
 
 def labelled(n, seed, **shift):
@@ -90,7 +91,7 @@ def test_without_calibration_and_classifier_nothing_is_set(method):
 
 @pytest.mark.parametrize(
     "changes",
-    [{name: value} for name, value in PLUS.items() if getattr(PAPER, name) != value and name != "refine_share"],
+    [{name: value} for name, value in PLUS.items() if getattr(PAPER, name) != value and name not in NEEDS_ROUNDS],
     ids=lambda changes: next(iter(changes)),
 )
 def test_every_option_works_alone(fitted, changes):
@@ -184,6 +185,21 @@ def test_refinement_ends_when_nothing_changes_any_more(method, monkeypatch):
     found = TransitionCounts.from_codes(method.coded(TARGET).codes, 4, labels, 2).counts
     weight = method.state.refined_counts.counts.sum() // found.sum()
     assert np.array_equal(method.state.refined_counts.counts, found * weight)  # a fixed point
+
+
+def test_confidence_is_what_is_left_of_the_labels(method):
+    """Labels of the unrefined vote, and confidences without tempering, from runs of their own."""
+    first = with_changes(method, refine_rounds=0, temper=False).pseudo_label(TARGET).labels
+    sure = with_changes(method, refine_rounds=ALL.refine_rounds).pseudo_label(TARGET)
+    method = with_changes(method, temper=True)
+    found = method.pseudo_label(TARGET)
+    assert np.array_equal(found.labels, sure.labels)
+    kept = ((first == sure.labels).sum() + 1) / (16 + 2)
+    assert sure.confidence.mean() > kept
+    assert found.confidence.mean() == pytest.approx(kept, abs=1e-9)
+    method.adapt(TARGET)
+    assert method.state.temper < 1
+    assert method.state.unadapted().temper == 1
 
 
 def test_labels_before_and_after_adapting_are_the_same(method):

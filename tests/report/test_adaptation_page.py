@@ -138,6 +138,7 @@ VOTINGS = {
         "classifier_evidence": True,
         "aligned_copies": True,
         "refine_rounds": 7,
+        "temper": True,
         "learning": "vote",
     },
     "mean": {
@@ -146,6 +147,7 @@ VOTINGS = {
         "classifier_evidence": False,
         "aligned_copies": False,
         "refine_rounds": 0,
+        "temper": False,
         "learning": "labels",
     },
 }
@@ -165,6 +167,7 @@ def test_the_vote_is_told_as_it_is():
         "set on held-out windows of the source",
         "likelihoods are multiplied",
         "half of the say is its own",
+        "confidences are lowered alike",
         "the factors multiply, to the lead exactly",
         "a vote of the channels over the patterns that follow each other, and of the network",
         "right by the vote of channels and network",

@@ -94,6 +94,7 @@ _PARTS = (
             ("no aligned copies", {"aligned_copies": False}),
             ("no refinement", {"refine_rounds": 0}),
             ("refined by all windows", {"refine_share": 1.0}),
+            ("not tempered", {"temper": False}),
             ("channels alike", {"channel_alignment": False}),
             ("the authors' floor", {"smoothing": "floor"}),
         )

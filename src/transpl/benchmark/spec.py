@@ -13,7 +13,7 @@ from typing import Any, Self
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
-from transpl.methods.settings import SourceSettings, is_as_before
+from transpl.methods.settings import SourceSettings, as_before
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -56,7 +56,8 @@ class RunSpec:
     def method_settings(self) -> SourceSettings:
         """The settings as the method takes them."""
         Settings = entry(self.method).method.Settings
-        return Settings(**{name: _frozen(value) for name, value in self.settings.items()}, random_state=self.seed)
+        given = {name: _frozen(value) for name, value in self.settings.items()}
+        return Settings(**{**as_before(Settings), **given}, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -81,11 +82,11 @@ def without_seed(settings: SourceSettings) -> dict[str, Any]:
 
     A whole number where a fraction may stand is the same number.
     """
-    values = asdict(settings)
+    values, older = asdict(settings), as_before(settings).items()
     return {
         each.name: float(value) if isinstance(each.default, float) and type(value) is int else value
         for each in fields(settings)
-        if not is_as_before(each, value := values[each.name]) and each.name != "random_state"
+        if (each.name, value := values[each.name]) not in older and each.name != "random_state"
     }
 
 

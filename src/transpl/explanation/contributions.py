@@ -1,8 +1,8 @@
 r"""How much each transition, each channel, the prior and the classifier moved the vote.
 
 The lead of a label over another is a difference of probabilities where channels are joined by their mean
-(`probability_parts`), and of log probabilities where a product is involved (`log_odds_parts`). No part is estimated:
-transitions and prior add up to the channel, channels and classifier to the lead.
+(`probability_parts`), and of log probabilities where a product or a power is involved (`log_odds_parts`). No part is
+estimated: transitions and prior add up to the channel, channels and classifier to the lead.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def contributions_of(one: Explanation, label: Any = None, against: Any = None) -
 
 def scale_of(explanation: Explanation) -> str:
     """What the parts of its margins are parts of."""
-    plain = explanation.vote == "mean" and explanation.classifier_sharpness is None
+    plain = explanation.vote == "mean" and explanation.classifier_sharpness is None and explanation.temper == 1
     return PROBABILITY if plain else LOG_ODDS
 
 

@@ -17,6 +17,7 @@ from transpl.explanation.evidence import Evidence, evidence_of
 from transpl.explanation.files import read_explanation, write_explanation
 from transpl.explanation.nearest import NearestWindows
 from transpl.explanation.sentence import sentence_of
+from transpl.markov.calibration import tempered
 from transpl.markov.counts import check_codes
 from transpl.markov.evidence import divisors, each_transition, mean_over_transitions
 from transpl.markov.joining import VOTES, joined_channels, joined_with_classifier, log_opinion
@@ -32,6 +33,7 @@ class Explanation:
     mean: v_k = \sum_d share_d softmax_k [ a l_{d,k} + log p(k) / \tau ];
     product: v_k = softmax_k [ a \sum_d share_d l_{d,k} + log p(k) / \tau ];
     y = v, or with the classifier's opinions q: y_k = softmax_k [ (log v_k + b log q_k) / 2 ];
+    if tempered, y_k^c / \sum_j y_j^c in the end;
     l_{d,k} = (1 / L) \sum_t log p(s_{t+1} | s_t, k, d)
 
     classes : (K,) labels
@@ -52,6 +54,7 @@ class Explanation:
     vote : channels are joined by the "mean" or by the "product"
     sharpness : a
     opinions, classifier_sharpness : (n, K) q, class probabilities by the source network, and b; None if it has no vote
+    temper : c, at most 1; what the confidences were lowered by
     """
 
     classes: NDArray
@@ -75,6 +78,7 @@ class Explanation:
     sharpness: float = 1.0
     opinions: NDArray[np.float64] | None = None
     classifier_sharpness: float | None = None
+    temper: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "channel_names", tuple(self.channel_names))
@@ -82,7 +86,7 @@ class Explanation:
         one_of("length", self.length, LENGTHS)
         one_of("confidence_rule", self.confidence_rule, CONFIDENCE)
         one_of("vote", self.vote, VOTES)
-        for name in ("prior_temperature", "sharpness"):
+        for name in ("prior_temperature", "sharpness", "temper"):
             positive(name, getattr(self, name))
         whole_number("patch_length", self.patch_length, least=1)
         self._check_shapes()
@@ -140,16 +144,17 @@ class Explanation:
 
     @cached_property
     def code_probabilities(self) -> NDArray[np.float64]:
-        """v, (n, K): what all channels say together, without the classifier."""
+        """v, (n, K): what all channels say together, without the classifier and before any tempering."""
         vote, tau = self.vote, self.prior_temperature
         return joined_channels(self.log_likelihoods, self.shares, self.prior, tau, vote, self.sharpness)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """y, (n, K): those of `pseudo_label`."""
-        if self.opinions is None or self.classifier_sharpness is None:
-            return self.code_probabilities
-        return joined_with_classifier(self.code_probabilities, self.opinions, self.classifier_sharpness)
+        y = self.code_probabilities
+        if self.opinions is not None and self.classifier_sharpness is not None:
+            y = joined_with_classifier(y, self.opinions, self.classifier_sharpness)
+        return tempered(y, self.temper)
 
     @property
     def labels(self) -> NDArray:
@@ -169,7 +174,8 @@ class Explanation:
     def contributions(self, window: int, label: Any = None, against: Any = None) -> Contributions:
         r"""Split the lead of a label in one window over classifier, channels and transitions; the parts add up to it.
 
-        It is y_label - y_against by the plain mean, and else log y_label - log y_against; see `Contributions`.
+        It is y_label - y_against by the plain mean, and else, or if tempered, log y_label - log y_against; see
+        `Contributions`.
 
         window : position in this explanation
         label, against : classes; by default the label of the vote, and the most probable of the others

@@ -24,7 +24,7 @@ _ARRAYS = (
     "opinions",
 )
 _PLAIN = ("mode", "patch_length", "prior_temperature", "length", "confidence_rule")
-_LATER = ("vote", "sharpness", "classifier_sharpness")  # files of old lack them
+_LATER = ("vote", "sharpness", "classifier_sharpness", "temper")  # files of old lack them
 
 
 def write_explanation(path: str | os.PathLike[str], explanation: Explanation) -> None:

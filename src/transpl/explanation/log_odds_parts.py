@@ -1,9 +1,9 @@
-r"""Parts of a lead in log odds, where channels are joined by the product, or codes and classifier are.
+r"""Parts of a lead in log odds, where channels are joined by the product, or codes and classifier are, or tempered.
 
     log y_a - log y_b = c (log v_a - log v_b) + c (log q'_a - log q'_b),
 
-v by the codes, q' the classifier's opinion at its sharpness, c = 1/2; without a classifier c = 1 and y = v. By the
-product
+v by the codes, q' the classifier's opinion at its sharpness, c half the temper; without a classifier c is the temper
+and q' has no part. By the product
 
     log v_a - log v_b = \sum_d share_d (\sum_t score_{d,t} + prior)
 
@@ -62,9 +62,9 @@ def _of_codes_alone(one: Explanation, parts: Parts, margin: float) -> Parts:
 def _classifier(one: Explanation, a: int, b: int) -> tuple[float, float]:
     """Return c and log q'_a - log q'_b."""
     if one.opinions is None or one.classifier_sharpness is None:
-        return 1.0, 0.0
+        return one.temper, 0.0
     opinion = log_opinion(one.opinions, one.classifier_sharpness)[0]
-    return CLASSIFIERS_SHARE, float(opinion[a] - opinion[b])
+    return CLASSIFIERS_SHARE * one.temper, float(opinion[a] - opinion[b])
 
 
 def _log_slope(a: float, b: float) -> float:

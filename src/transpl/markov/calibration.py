@@ -1,4 +1,4 @@
-"""How sharp scores may be: set where the truth is known."""
+"""How sharp scores may be: set where the truth is known, or where it is known how often they are right."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import softmax
 
 from transpl.errors import wrong
 
 DULLEST, SHARPEST = 1e-3, 1e4
+MOST_TEMPERED = 1e-2
 _LEAST = np.finfo(np.float64).tiny  # its logarithm is still a number
 
 
@@ -38,3 +40,38 @@ def fit_sharpness(
 
     found = minimize_scalar(loss, bounds=(np.log(DULLEST), np.log(sharpest)), method="bounded")
     return float(np.exp(found.x))
+
+
+def tempered(y: NDArray[np.float64], temper: float) -> NDArray[np.float64]:
+    r"""y_k^c / \sum_j y_j^c: less sure for c below 1, the order of the classes stays.
+
+    y : (n, K) probabilities; temper : c
+    """
+    return y if temper == 1 else _tempered(_log(y), temper)
+
+
+def fit_temper(y: NDArray[np.float64], mean_confidence: float) -> float:
+    r"""c in [0.01, 1] with (1 / n) \sum_i max_k y_{i,k}^c / \sum_j y_{i,j}^c = r.
+
+    The left side never falls as c grows. Where no c reaches r, the nearest does: 1 if y is not that sure anyway.
+
+    y : (n, K) probabilities; mean_confidence : r
+    """
+    log_y = _log(y)
+
+    def surer(log_c: float) -> float:
+        return float(_tempered(log_y, np.exp(log_c)).max(axis=1).mean() - mean_confidence)
+
+    least = np.log(MOST_TEMPERED)
+    if surer(0.0) <= 0:
+        return 1.0
+    return MOST_TEMPERED if surer(least) >= 0 else float(np.exp(brentq(surer, least, 0.0)))
+
+
+def _log(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.log(y)
+
+
+def _tempered(log_y: NDArray[np.float64], c: float) -> NDArray[np.float64]:
+    return softmax(c * log_y, axis=1)

@@ -60,6 +60,7 @@ def explain(
         sharpness=vote.sharpness,
         opinions=coded.opinion,
         classifier_sharpness=vote.classifier_sharpness,
+        temper=vote.temper,
     )
 
 

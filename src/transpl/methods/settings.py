@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from transpl.errors import one_of, positive, whole_number, wrong
@@ -40,14 +40,20 @@ PAPER: Preset = {
 }
 
 
-def added_later(default: Any) -> Any:
-    """A setting that older runs did not have: they are as if it had its default, and keep their names."""
-    return field(default=default, metadata={_LATER: True})
+def added_later(default: Any, *, before: Any = None) -> Any:
+    """A setting that older runs did not have. They are as if it were `before` and keep their names.
+
+    before : the default unless given
+    """
+    return field(default=default, metadata={_LATER: default if before is None else before})
 
 
-def is_as_before(setting: Field[Any], value: Any) -> bool:
-    """True if a run with this value is one that could be made before there was the setting."""
-    return _LATER in setting.metadata and value == setting.default
+def as_before(settings: Any) -> dict[str, Any]:
+    """What was added later, by name, with the values that older runs are as if they had.
+
+    settings : a class of settings, or one of its instances
+    """
+    return {each.name: each.metadata[_LATER] for each in fields(settings) if _LATER in each.metadata}
 
 
 @dataclass(frozen=True)

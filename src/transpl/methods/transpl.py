@@ -21,6 +21,7 @@ from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.moments import Moments
 from transpl.methods.refinement import following
 from transpl.methods.registry import register
+from transpl.methods.tempering import temper_by_kept_labels
 from transpl.methods.transpl_learning import label_rows, learn_labels, learn_votes
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
@@ -294,7 +295,10 @@ class TransPLMethod(Method):
             )
 
         counts = [of_view(w, view) for w, view in enumerate(state.views)]
-        return replace(state, refined_counts=markov.TransitionCounts.side_by_side(counts))
+        found = replace(state, refined_counts=markov.TransitionCounts.side_by_side(counts))
+        if not self.settings.temper:
+            return found
+        return replace(found, temper=temper_by_kept_labels(vote, self.vote(found), chunks()))
 
     def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
         return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
@@ -315,6 +319,7 @@ class TransPLMethod(Method):
             weights / weights.sum(),
             state.prior,
             *calibrated(settings, source, state.held_out),
+            state.temper,
         )
 
     @property

@@ -39,6 +39,7 @@ class TransPLSettings(AdaptSettings):
         means and covariances of the source's, unless the source's matrices find the mapped windows less likely
     refine_rounds : how often the target's windows, as labelled so far, are counted to the classes before the next vote
     refine_share : of the windows of each class the surest that are counted then
+    temper : lower confidences until their mean on the target is the share of windows whose label the refinement kept
     learning : fine-tuning trains the network on the most confident "labels" (the paper), or gives it a head that learns
         the "vote": its probabilities for all windows, see `ChannelHead`
     """
@@ -58,6 +59,7 @@ class TransPLSettings(AdaptSettings):
     aligned_copies: bool = added_later(False)
     refine_rounds: int = 0
     refine_share: float = 1.0
+    temper: bool = added_later(False)
     learning: str = "labels"
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class TransPLSettings(AdaptSettings):
         one_of("adapt_stopping", self.adapt_stopping, STOPPING)
         one_of("vote", self.vote, VOTES)
         one_of("learning", self.learning, LEARNING)
-        for name in ("channel_alignment", "calibrate", "classifier_evidence", "aligned_copies"):
+        for name in ("channel_alignment", "calibrate", "classifier_evidence", "aligned_copies", "temper"):
             one_of(name, getattr(self, name), (True, False))
         whole_number("refine_rounds", self.refine_rounds, least=0)
         share("refine_share", self.refine_share, one=True)
@@ -93,6 +95,7 @@ class TransPLPlusSettings(TransPLSettings):
     aligned_copies: bool = True
     refine_rounds: int = 10
     refine_share: float = 0.5
+    temper: bool = added_later(True, before=False)
     learning: str = "vote"
 
     @classmethod

@@ -38,6 +38,7 @@ class TransPLState:
     target_shares: NDArray[np.float64] | None = None
     labelled_counts: TransitionCounts | None = None  # (K, V, n_c, n_c), of target windows that a person labelled
     refined_counts: TransitionCounts | None = None  # (K, V, n_c, n_c), of target windows as the vote labelled them
+    temper: float = 1.0  # what the vote's confidences are lowered by
     prior: NDArray[np.float64] | None = None  # (K,)
     adapted_network: Network | ChannelHead | None = None
     mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.errors import InputError
-from transpl.markov.calibration import fit_sharpness
+from transpl.markov.calibration import fit_sharpness, tempered
 from transpl.markov.evidence import divisors, mean_over_transitions
 from transpl.markov.joining import common_opinion, joined_channels, joined_with_classifier, log_opinion
 from transpl.markov.posterior import confidence
@@ -66,6 +66,7 @@ class Vote:
     prior : (K,) or None
     sharpness : a, of the likelihoods
     classifier_sharpness : b; None leaves the classifier out
+    temper : c, what confidences are lowered by in the end; see `tempered`
     """
 
     settings: TransPLSettings
@@ -74,6 +75,7 @@ class Vote:
     prior: NDArray[np.float64] | None = None
     sharpness: float = 1.0
     classifier_sharpness: float | None = None
+    temper: float = 1.0
 
     def __call__(self, coded: Coded) -> PseudoLabels:
         y = self.probabilities(coded)
@@ -87,6 +89,9 @@ class Vote:
 
     def probabilities(self, coded: Coded) -> NDArray[np.float64]:
         """y, (n, K)."""
+        return tempered(self._untempered(coded), self.temper)
+
+    def _untempered(self, coded: Coded) -> NDArray[np.float64]:
         settings = self.settings
         v = joined_channels(
             mean_over_transitions(coded.codes, self.log_probabilities, settings.length),

@@ -41,6 +41,10 @@ _NETWORK = (
     " The network that was trained on the source votes too, with its own class probabilities: half of the say is its "
     "own, half is the channels'."
 )
+_TEMPERED = (
+    " In the end all confidences are lowered alike, until their mean on the target is the share of its windows whose "
+    "label stayed the same while they were counted and labelled again."
+)
 _LEARNT = {
     "labels": " The network may then be fine-tuned on the most confident of them; in that case its answer can differ "
     "from the vote, and the page says so.",
@@ -66,13 +70,17 @@ def how_it_works(voting: Voting) -> list[str]:
 
 
 def _points(voting: Voting) -> list[str]:
+    tempered = bool(voting.temper and voting.refine_rounds)
     joined = _MEAN if voting.vote == "mean" else _PRODUCT
     return [
         _CODES,
         _CHAINS + (_FOLLOWED.format(rounds=voting.refine_rounds) if voting.refine_rounds else ""),
         _TRUST + (_COPIES if voting.aligned_copies else ""),
         _CHANNEL + (_CALIBRATED if voting.calibrate else _FLAT),
-        joined + (_NETWORK if voting.classifier_evidence else "") + _LEARNT[voting.learning],
-        _MARGIN if voting.vote == "mean" and not voting.classifier_evidence else _LOG_ODDS,
+        joined
+        + (_NETWORK if voting.classifier_evidence else "")
+        + (_TEMPERED if tempered else "")
+        + _LEARNT[voting.learning],
+        _MARGIN if voting.vote == "mean" and not voting.classifier_evidence and not tempered else _LOG_ODDS,
         _NEAREST,
     ]

@@ -34,6 +34,7 @@ class Voting(NamedTuple):
     classifier_evidence: bool = False
     aligned_copies: bool = False
     refine_rounds: int = 0
+    temper: bool = False
     learning: str = "labels"
 
 
