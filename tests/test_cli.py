@@ -233,6 +233,28 @@ def test_a_folder_of_many_targets_is_told_from_that_of_one(monkeypatch, capsys, 
     assert "Point at one of its folders" in capsys.readouterr().err
 
 
+def test_the_source_is_learnt_once(monkeypatch, capsys, files):
+    """By the same command with another target or prior, into the same folder or from it."""
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
+    first = (files / "out" / "predictions.csv").read_text()
+    assert "source phase" in capsys.readouterr().err
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov", "--prior", "walk=0.9,run=0.1") == 0
+    assert "source phase" not in capsys.readouterr().err
+    assert (files / "out" / "predictions.csv").read_text() != first
+    again = ["--mode", "markov", "--source-from", files / "out", "--out", files / "again"]
+    assert adapt(monkeypatch, files, "home.csv", *again) == 0
+    assert f"source model: {files / 'out' / 'model'}" in capsys.readouterr().err
+    assert (files / "again" / "predictions.csv").read_text() == first
+
+
+def test_a_source_model_of_something_else_is_refused(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv", "--source-from", files / "nowhere") == 2
+    assert "source_from: expected a folder whose model was trained on this source" in capsys.readouterr().err
+    many = ["--target", files / "scored.parquet", "--source-from", files / "out"]
+    assert adapt(monkeypatch, files, "home.csv", *many) == 2
+    assert "--source-from: expected one target, got 2" in capsys.readouterr().err
+
+
 def test_source_without_labels_says_which_option(monkeypatch, capsys, files):
     words = ["--source", files / "home.csv", "--target", files / "home.csv", "--out", files / "out"]
     assert transpl(monkeypatch, "adapt", *words, "--time-col", "t") == 2

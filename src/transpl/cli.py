@@ -135,6 +135,10 @@ def adapt(
         list[Path] | None,
         typer.Option(help="Target windows that you labelled, as `transpl review` lists them. May be repeated."),
     ] = None,
+    source_from: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an earlier adapt with the same source, whose source model is not trained again."),
+    ] = None,
     variant: Variant = "paper",
     mode: Mode = None,
     patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
@@ -178,15 +182,16 @@ def adapt(
         verbose=True,
     )
     if len(given) > 1 or is_pattern(given[0]):
-        if labels:
-            raise wrong("--labels", expected="one target", got=f"{len(files)}", advice="Adapt to this one by itself.")
+        for option, value in (("--labels", labels), ("--source-from", source_from)):
+            if value:
+                raise wrong(option, expected="one target", got=f"{len(files)}", advice="Adapt to this one by itself.")
         many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
         table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
         _tell_many(table, out)
         return
     field = read_and_say(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
     job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
-    outcome = jobs.run(job, model, out, _say)
+    outcome = jobs.run(job, model, out, _say, source_from=source_from)
     jobs.remember_reading(out, reading)
     _tell(outcome)
 

@@ -17,22 +17,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from transpl import TransPL, __version__
+from transpl import TransPL
 from transpl.datasets.recordings import Recordings
-from transpl.errors import NotReadable, one_of, wrong
-from transpl.files import read_json, write_json
-from transpl.jobs import READING, Say, Source, check_prior_classes, labelled_source, record_of_failure, remember_reading
+from transpl.errors import one_of, wrong
+from transpl.jobs import (
+    READING,
+    Say,
+    Source,
+    check_prior_classes,
+    labelled_source,
+    record_of_failure,
+    remember_reading,
+    source_rows,
+)
+from transpl.kept_sources import keep_source, kept_source
 from transpl.many import AdaptedTarget, TargetFile, adapt_many
-from transpl.many.digest import digest_of
 from transpl.many.names import named
 from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers
-from transpl.persistence import fingerprint
 from transpl.results import write_table
 
 _TAKEN = ("model", "checkpoints", "summary.csv", "failed.json")  # not to be the name of a target
 _MOVED_MOST = 2  # channels
-_NOT_LEARNT = {"device", "n_threads", "checkpoint_dir", "verbose"}  # parameters that say how, not what
 
 
 @dataclass(frozen=True)
@@ -130,35 +136,16 @@ def _adapted(model: TransPL, job: ManyJob, out: Path, workers: dict[str, Any]) -
 
 def _fitted(job: ManyJob, model: TransPL, out: Path, say: Say) -> TransPL:
     """The source model: the one that an earlier run left, if it is of the same rows and settings, or a new one."""
-    home = out / "model"
-    validation = (None, None) if job.validation is None else (job.validation.X, job.validation.y)
-    rows = (job.source.X, job.source.y, *validation)
-    identity = _identity(model, rows)
-    kept = _kept(home, identity)
+    home, rows = out / "model", source_rows(job.source, job.validation)
+    kept = kept_source(model, rows, home)
     if kept is not None:
         say(f"source model: {home}")
-        kept.fitted_method().remember_source(*kept.source_rows(*rows))
-        return kept.set_params(device=model.device)
+        return kept
     say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
     model.set_params(checkpoint_dir=out / "checkpoints").fit(*rows)
-    model.set_params(checkpoint_dir=None).save(home)
-    write_json(home / "source.json", {"identity": identity, "model": fingerprint(model.fitted_method().state)})
+    keep_source(model.set_params(checkpoint_dir=None), rows, home)
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
     return model
-
-
-def _kept(home: Path, identity: str) -> TransPL | None:
-    try:
-        record, model = read_json(home / "source.json"), TransPL.load(home)
-        state = fingerprint(model.fitted_method().state)
-        return model if record == {"identity": identity, "model": state} else None
-    except NotReadable:
-        return None
-
-
-def _identity(model: TransPL, rows: Sequence[Any]) -> str:
-    params = {name: value for name, value in model.get_params().items() if name not in _NOT_LEARNT}
-    return digest_of(__version__, params, *rows)
 
 
 def _check(job: ManyJob, out: Path) -> None:

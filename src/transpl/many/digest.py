@@ -10,10 +10,12 @@ import numpy as np
 
 
 def digest_of(*parts: Any) -> str:
-    """SHA-256 of arrays (type, shape and values) and of plain data."""
+    """SHA-256 of arrays (type, shape and values; also arrays of text or of arrays) and of plain data."""
     digest = hashlib.sha256()
     for part in parts:
-        if isinstance(part, np.ndarray):
+        if isinstance(part, np.ndarray) and part.dtype.hasobject:
+            digest.update(digest_of("objects", *part.tolist()).encode())
+        elif isinstance(part, np.ndarray):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(part.tobytes())
         else:
