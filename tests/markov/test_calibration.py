@@ -85,9 +85,10 @@ def test_tempering_is_a_power():
 def test_the_mean_confidence_is_the_one_asked_for_or_the_nearest_that_can_be_had(seed, wanted):
     y = softmax(4 * drawn(seed, n=7)[0], axis=1)
     y[0] = 1, 0, 0  # a class that is certain stays so
-    c = fit_temper(y, wanted)
+    c = fit_temper([y], wanted)
     assert MOST_TEMPERED <= c <= 1
     least, most = (tempered(y, bound).max(axis=1).mean() for bound in (MOST_TEMPERED, 1.0))
     assert tempered(y, c).max(axis=1).mean() == pytest.approx(np.clip(wanted, least, most), abs=1e-6)
     assert np.array_equal(tempered(y, c).argmax(axis=1), y.argmax(axis=1))
-    assert fit_temper(y[::-1, ::-1], wanted) == pytest.approx(c, rel=1e-6)
+    assert fit_temper([y[:2], y[2:]], wanted) == c
+    assert fit_temper([y[::-1, ::-1]], wanted) == pytest.approx(c, rel=1e-6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,31 +47,25 @@ def tempered(y: NDArray[np.float64], temper: float) -> NDArray[np.float64]:
 
     y : (n, K) probabilities; temper : c
     """
-    return y if temper == 1 else _tempered(_log(y), temper)
+    if temper == 1:
+        return y
+    with np.errstate(divide="ignore"):
+        return softmax(temper * np.log(y), axis=1)
 
 
-def fit_temper(y: NDArray[np.float64], mean_confidence: float) -> float:
+def fit_temper(parts: Sequence[NDArray[np.float64]], mean_confidence: float) -> float:
     r"""c in [0.01, 1] with (1 / n) \sum_i max_k y_{i,k}^c / \sum_j y_{i,j}^c = r.
 
     The left side never falls as c grows. Where no c reaches r, the nearest does: 1 if y is not that sure anyway.
 
-    y : (n, K) probabilities; mean_confidence : r
+    parts : y of n windows, (n, K), in as many parts as they came in; mean_confidence : r
     """
-    log_y = _log(y)
 
-    def surer(log_c: float) -> float:
-        return float(_tempered(log_y, np.exp(log_c)).max(axis=1).mean() - mean_confidence)
+    def too_sure(log_c: float) -> float:
+        confidence = [tempered(y, float(np.exp(log_c))).max(axis=1) for y in parts]
+        return float(np.concatenate(confidence).mean()) - mean_confidence
 
-    least = np.log(MOST_TEMPERED)
-    if surer(0.0) <= 0:
+    least = float(np.log(MOST_TEMPERED))
+    if too_sure(0.0) <= 0:
         return 1.0
-    return MOST_TEMPERED if surer(least) >= 0 else float(np.exp(brentq(surer, least, 0.0)))
-
-
-def _log(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):
-        return np.log(y)
-
-
-def _tempered(log_y: NDArray[np.float64], c: float) -> NDArray[np.float64]:
-    return softmax(c * log_y, axis=1)
+    return MOST_TEMPERED if too_sure(least) >= 0 else float(np.exp(brentq(too_sure, least, 0.0)))

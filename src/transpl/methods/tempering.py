@@ -23,5 +23,4 @@ def temper_by_kept_labels(before: Vote, after: Vote, chunks: Chunks) -> float:
         y = after.probabilities(coded)
         kept += int(np.count_nonzero(before.probabilities(coded).argmax(axis=1) == y.argmax(axis=1)))
         found.append(y)
-    whole = np.concatenate(found)
-    return fit_temper(whole, (kept + 1) / (len(whole) + 2))
+    return fit_temper(found, (kept + 1) / (sum(map(len, found)) + 2))
