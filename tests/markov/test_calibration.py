@@ -81,6 +81,11 @@ def test_tempering_is_a_power():
     assert tempered(y, 1.0) is y
 
 
+def test_what_is_certain_stays_as_it_is():
+    """A prior of 1 for one class, say: no power changes it, and none is to be carried over to other answers."""
+    assert fit_temper([np.eye(3)], 0.5) == 1.0
+
+
 @given(seed=st.integers(0, 1000), wanted=st.floats(0.0, 1.0))
 def test_the_mean_confidence_is_the_one_asked_for_or_the_nearest_that_can_be_had(seed, wanted):
     y = softmax(4 * drawn(seed, n=7)[0], axis=1)

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from transpl.errors import wrong
 
 DULLEST, SHARPEST = 1e-3, 1e4
-MOST_TEMPERED = 1e-2
+MOST_TEMPERED = 0.05  # what is duller than that says next to nothing, to those who learn from it too
 _LEAST = np.finfo(np.float64).tiny  # its logarithm is still a number
 
 
@@ -43,7 +43,7 @@ def fit_sharpness(
 
 
 def tempered(y: NDArray[np.float64], temper: float) -> NDArray[np.float64]:
-    r"""y_k^c / \sum_j y_j^c: less sure for c below 1, the order of the classes stays.
+    r"""y_k^c / \sum_j y_j^c: less sure for c below 1, the order of the classes stays (but for ties within rounding).
 
     y : (n, K) probabilities; temper : c
     """
@@ -54,9 +54,10 @@ def tempered(y: NDArray[np.float64], temper: float) -> NDArray[np.float64]:
 
 
 def fit_temper(parts: Sequence[NDArray[np.float64]], mean_confidence: float) -> float:
-    r"""c in [0.01, 1] with (1 / n) \sum_i max_k y_{i,k}^c / \sum_j y_{i,j}^c = r.
+    r"""c in [0.05, 1] with (1 / n) \sum_i max_k y_{i,k}^c / \sum_j y_{i,j}^c = r.
 
-    The left side never falls as c grows. Where no c reaches r, the nearest does: 1 if y is not that sure anyway.
+    The left side never falls as c grows. Where no c reaches r, the nearest does: 1 if y is not that sure anyway, and
+    also if all of it is certain, which no power changes.
 
     parts : y of n windows, (n, K), in as many parts as they came in; mean_confidence : r
     """
@@ -66,6 +67,7 @@ def fit_temper(parts: Sequence[NDArray[np.float64]], mean_confidence: float) -> 
         return float(np.concatenate(confidence).mean()) - mean_confidence
 
     least = float(np.log(MOST_TEMPERED))
-    if too_sure(0.0) <= 0:
+    by_much, by_least = too_sure(0.0), too_sure(least)
+    if by_much <= 0 or by_least == by_much:
         return 1.0
-    return MOST_TEMPERED if too_sure(least) >= 0 else float(np.exp(brentq(too_sure, least, 0.0)))
+    return MOST_TEMPERED if by_least >= 0 else float(np.exp(brentq(too_sure, least, 0.0)))
