@@ -237,22 +237,34 @@ def test_the_source_is_learnt_once(monkeypatch, capsys, files):
     """By the same command with another target or prior, into the same folder or from it."""
     assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
     first = (files / "out" / "predictions.csv").read_text()
-    assert "source phase" in capsys.readouterr().err
+    assert "source phase: 21 labelled windows" in capsys.readouterr().err
     assert adapt(monkeypatch, files, "home.csv", "--mode", "markov", "--prior", "walk=0.9,run=0.1") == 0
-    assert "source phase" not in capsys.readouterr().err
+    assert "source phase: done by an earlier job" in capsys.readouterr().err
     assert (files / "out" / "predictions.csv").read_text() != first
     again = ["--mode", "markov", "--source-from", files / "out", "--out", files / "again"]
     assert adapt(monkeypatch, files, "home.csv", *again) == 0
-    assert f"source model: {files / 'out' / 'model'}" in capsys.readouterr().err
+    assert "source phase: done by an earlier job" in capsys.readouterr().err
     assert (files / "again" / "predictions.csv").read_text() == first
 
 
 def test_a_source_model_of_something_else_is_refused(monkeypatch, capsys, files):
-    assert adapt(monkeypatch, files, "home.csv", "--source-from", files / "nowhere") == 2
-    assert "source_from: expected a folder whose model was trained on this source" in capsys.readouterr().err
-    many = ["--target", files / "scored.parquet", "--source-from", files / "out"]
-    assert adapt(monkeypatch, files, "home.csv", *many) == 2
-    assert "--source-from: expected one target, got 2" in capsys.readouterr().err
+    again = ["--mode", "markov", "--out", files / "again", "--source-from"]
+    assert adapt(monkeypatch, files, "home.csv", *again, files / "nowhere") == 2
+    assert "nowhere, where there is no model. Without it" in capsys.readouterr().err
+    assert not (files / "again").exists()
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
+    assert adapt(monkeypatch, files, "home.csv", *again, files / "out", "--epochs", "2") == 2
+    assert "out, trained with another max_epochs. Without it" in capsys.readouterr().err
+
+
+def test_many_targets_take_a_source_model_and_leave_it(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
+    first, quick = (files / "out" / "predictions.csv").read_text(), ["--mode", "markov", "--out"]
+    both = ["--target", files / "scored.parquet", "--source-from", files / "out" / "model"]
+    assert adapt(monkeypatch, files, "home.csv", *quick, files / "many", *both) == 0
+    assert adapt(monkeypatch, files, "home.csv", *quick, files / "one", "--source-from", files / "many" / "home") == 0
+    assert capsys.readouterr().err.count("source phase: 21 labelled windows") == 1
+    assert (files / "one" / "predictions.csv").read_text() == first
 
 
 def test_source_without_labels_says_which_option(monkeypatch, capsys, files):

@@ -110,7 +110,7 @@ def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path, monkeypatch, 
         "classifier_evidence": True,
         "aligned_copies": copies,
         "refine_rounds": 10,
-        "temper": True,
+        "temper": found.temper != 1,
         "learning": "vote",
     }
     assert len(summary["channels"]) == (1 + copies) * len(DATA.channel_names)

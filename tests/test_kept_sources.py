@@ -5,45 +5,53 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
-from conftest import TINY, make_waves
+from conftest import TINY, make_waves, refusal
 
 from transpl import TransPL
-from transpl.kept_sources import keep_source, kept_source
+from transpl.errors import NotReadable
+from transpl.kept_sources import WantedSource
 
 X, Y = make_waves(24, 0)
 VALIDATION = make_waves(12, 1)
 TARGET, _ = make_waves(16, 2, gain=1.5)
-ROWS = {"with validation": (X, Y, *VALIDATION), "without": (X, Y, None, None)}
+ROWS = (X, Y, *VALIDATION)
 OTHER_ROWS = {
     "a sample differs": (X + 1e-6, Y, *VALIDATION),
     "a label differs": (X, np.roll(Y, 1), *VALIDATION),
     "labels of another type": (X, Y.astype(str), *VALIDATION),
-    "no validation": (X, Y, None, None),
+    "a validation label differs": (X, Y, VALIDATION[0], np.roll(VALIDATION[1], 1)),
+    "no validation": (X, Y),
 }
 
 
-def model(**changes):
-    return TransPL(**{**TINY, **changes})
+def wanted(*rows, **changes):
+    return WantedSource(TransPL(**{**TINY, **changes}), *(rows or ROWS))
+
+
+def keep(home, source, adapt=None):
+    model = source.model.fit(*source.rows)
+    if adapt:
+        model.adapt(TARGET, mode=adapt)
+    model.save(home)
+    source.record(home)
+    return model
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     out = tmp_path_factory.mktemp("kept")
-    rows = ROWS["with validation"]
-    keep_source(model().fit(*rows), rows, out)
+    keep(out, wanted())
     return out
 
 
-@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("rows", [ROWS, (X, Y)], ids=["with validation", "without"])
 @pytest.mark.parametrize("mode", ["finetune", "markov"])
 def test_after_an_adaptation_the_source_model_is_as_it_was(tmp_path, rows, mode):
-    fitted = model().fit(*rows)
-    expected = fitted.predict_proba(TARGET)
-    fitted.adapt(TARGET, mode=mode)
-    adapted = fitted.predict_proba(TARGET)
-    keep_source(fitted, rows, tmp_path)
-    kept = kept_source(model(), rows, tmp_path)
+    expected = wanted(*rows).model.fit(*rows).predict_proba(TARGET)
+    adapted = keep(tmp_path, wanted(*rows), adapt=mode).predict_proba(TARGET)
+    kept = wanted(*rows).kept_in(tmp_path)
     assert kept is not None
     assert kept.mode_ == "source"
     np.testing.assert_array_equal(kept.predict_proba(TARGET), expected)
@@ -53,36 +61,85 @@ def test_after_an_adaptation_the_source_model_is_as_it_was(tmp_path, rows, mode)
 
 @pytest.mark.parametrize("rows", OTHER_ROWS.values(), ids=OTHER_ROWS)
 def test_other_rows_are_another_source(home, rows):
-    assert kept_source(model(), rows, home) is None
+    assert wanted(*rows).kept_in(home) is None
+    with refusal("source_from", "trained on other windows or labels"):
+        wanted(*rows).demanded_from(home)
 
 
-def test_labels_in_any_kind_of_array_are_told_apart(tmp_path):
+LABELS = {
+    "text as objects": lambda: np.array([f"class {k}" for k in Y], dtype=object),
+    "numpy numbers as objects": lambda: np.array([np.int64(10**k) for k in Y], dtype=object),
+    "a series": lambda: pd.Series(Y),
+    "a list": lambda: Y.tolist(),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_in_any_kind_of_array_are_told_apart(tmp_path, labels):
     """An array of objects holds addresses, which are not what counts."""
-    names = np.array([f"class {k}" for k in Y], dtype=object)
-    rows = (X, names, None, None)
-    keep_source(model().fit(*rows), rows, tmp_path)
-    again = np.array([f"class {k}" for k in Y], dtype=object)
-    assert kept_source(model(), (X, again, None, None), tmp_path) is not None
-    assert kept_source(model(), (X, np.roll(again, 1), None, None), tmp_path) is None
+    keep(tmp_path, wanted(X, labels()))
+    assert wanted(X, labels()).kept_in(tmp_path) is not None
+    assert wanted(X, list(labels())[::-1]).kept_in(tmp_path) is None
 
 
-def test_other_settings_are_another_source_but_not_another_way_to_work(home):
-    rows = ROWS["with validation"]
-    assert kept_source(model(random_state=1), rows, home) is None
-    assert kept_source(model(sigma=0.3), rows, home) is None
-    kept = kept_source(model(n_threads=1, verbose=True), rows, home)
-    assert (kept.n_threads, kept.verbose) == (1, True)
+def test_windows_of_unequal_length_are_a_source_too(tmp_path):
+    ragged = [window[:, : 24 + 8 * (row % 2)] for row, window in enumerate(X)]
+    keep(tmp_path, wanted(ragged, Y))
+    assert wanted(list(ragged), Y).kept_in(tmp_path) is not None
+    assert wanted([*ragged[:-1], X[-1][:, :16]], Y).kept_in(tmp_path) is None
 
 
-def test_what_is_missing_foreign_or_replaced_is_not_taken(home, tmp_path):
-    rows = ROWS["with validation"]
-    assert kept_source(model(), rows, tmp_path) is None
-    keep_source(model().fit(*rows), rows, tmp_path)
-    record = (tmp_path / "source.json").read_text()
-    for text in ("", "[]", json.dumps({**json.loads(record), "model": "other"})):
-        (tmp_path / "source.json").write_text(text)
-        assert kept_source(model(), rows, tmp_path) is None
-    (tmp_path / "source.json").write_text(record)
-    assert kept_source(model(), rows, tmp_path) is not None
-    model().fit(*make_waves(24, 5)).save(tmp_path)
-    assert kept_source(model(), rows, tmp_path) is None
+def test_other_settings_are_another_source(home):
+    assert wanted(random_state=1).kept_in(home) is None
+    with refusal("source_from", "trained with another sigma, variant"):
+        wanted(sigma=0.3, variant="plus").demanded_from(home)
+    assert wanted(random_state=np.int64(0), sigma=np.float64(0.2)).kept_in(home) is not None
+
+
+def test_another_way_to_work_is_not(home, tmp_path):
+    how = {"n_threads": 1, "verbose": True, "checkpoint_dir": tmp_path, "device": "cpu"}
+    kept = wanted(**how).kept_in(home)
+    assert {name: getattr(kept, name) for name in how} == how
+
+
+@pytest.mark.parametrize("seed", [None, np.random.RandomState(0)], ids=["none", "generator"])
+def test_what_chance_decides_is_trained_anew(tmp_path, seed):
+    keep(tmp_path, wanted(random_state=0))
+    keep(tmp_path, wanted(random_state=seed))
+    assert wanted(random_state=0).kept_in(tmp_path) is None
+    assert wanted(random_state=seed).kept_in(tmp_path) is None
+
+
+def test_a_folder_of_a_job_or_of_a_model_is_given(home, tmp_path):
+    keep(tmp_path / "model", wanted())
+    for folder in (tmp_path, tmp_path / "model", home):
+        assert wanted().demanded_from(folder).mode_ == "source"
+
+
+def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
+    with refusal("source_from", "where there is no model"):
+        wanted().demanded_from(tmp_path)
+    keep(tmp_path, wanted())
+    path = tmp_path / "source.json"
+    record = json.loads(path.read_text())
+    for change, words in (
+        ([], "not of its model"),
+        ({**record, "model": "other"}, "not of its model"),
+        ({**record, "version": "0.0.0"}, "made by version 0.0.0"),
+        ({**record, "settings": None}, "another set of settings"),
+    ):
+        path.write_text(json.dumps(change))
+        assert wanted().kept_in(tmp_path) is None
+        with refusal("source_from", words):
+            wanted().demanded_from(tmp_path)
+    path.write_text("half a li")
+    assert wanted().kept_in(tmp_path) is None
+    with pytest.raises(NotReadable, match=r"source\.json"):
+        wanted().demanded_from(tmp_path)
+    path.unlink()
+    with refusal("source_from", "does not say what its source was"):
+        wanted().demanded_from(tmp_path)
+    path.write_text(json.dumps(record))
+    assert wanted().kept_in(tmp_path) is not None
+    TransPL(**TINY).fit(*make_waves(24, 5)).save(tmp_path)
+    assert wanted().kept_in(tmp_path) is None

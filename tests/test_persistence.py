@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from conftest import TINY, make_waves
+from safetensors.torch import save as serialize
 
 from transpl import TransPL
 from transpl.errors import InputError, NotReadable
 from transpl.files import write_json
-from transpl.persistence import _digest, fingerprint
+from transpl.persistence import _digest, _tensors, fingerprint
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -90,7 +93,7 @@ def test_a_model_saved_without_source_codes_loads_and_knows_no_neighbours(fitted
     save = write_json
 
     def write_without_shares(path, card):
-        card = {name: value for name, value in card.items() if name not in ("target_shares", "digest")}
+        card = {name: value for name, value in card.items() if name not in ("target_shares", "temper", "digest")}
         save(path, {**card, "digest": _digest(card)})
 
     monkeypatch.setattr("transpl.persistence.write_json", write_without_shares)
@@ -239,4 +242,13 @@ def test_the_fingerprint_is_that_of_what_decides_an_answer(fitted, saved):
     for change in ({"mode": "markov"}, {"mode": "markov", "prior": [0.3, 0.7]}, {"mode": "finetune"}):
         model = copy.deepcopy(fitted).adapt(NEW, **change)
         found.add(fingerprint(model.method_.state))
-    assert len(found) == 4
+    found.add(fingerprint(replace(fitted.method_.state, temper=0.5)))
+    assert len(found) == 5
+
+
+def test_a_model_that_is_not_tempered_has_the_fingerprint_of_old(fitted):
+    """Folders of labels know their model by it."""
+    state = fitted.method_.state
+    digest = hashlib.sha256(serialize(_tensors(state)))
+    digest.update(json.dumps(["source", None, asdict(state.source_network.settings)]).encode())
+    assert fingerprint(state) == digest.hexdigest()

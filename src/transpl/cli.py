@@ -182,11 +182,12 @@ def adapt(
         verbose=True,
     )
     if len(given) > 1 or is_pattern(given[0]):
-        for option, value in (("--labels", labels), ("--source-from", source_from)):
-            if value:
-                raise wrong(option, expected="one target", got=f"{len(files)}", advice="Adapt to this one by itself.")
+        if labels:
+            got = f"{len(files)}, or a pattern"
+            raise wrong("--labels", expected="one target", got=got, advice="Adapt to this one by itself.")
         many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
-        table = jobs_many.run(many, model, out, _say, jobs=n_jobs, backend=backend, retries=retries, address=address)
+        workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
+        table = jobs_many.run(many, model, out, _say, source_from=source_from, **workers)
         _tell_many(table, out)
         return
     field = read_and_say(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)

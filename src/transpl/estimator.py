@@ -109,8 +109,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
         surest, that is counted (0.5 in plus)
     temper
-        lower the vote's confidences until their mean on the target is the share of its windows whose label
-        `refine_rounds` left as it was (plus); labels stay, and without rounds so do confidences
+        lower the vote's confidences until the mean of the largest probabilities on the target is the share of its
+        windows whose label `refine_rounds` left as it was (plus); labels stay, and without rounds so do confidences
     learning
         fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
         channel is which and learns the "vote" (plus): its probabilities for all target windows
@@ -304,8 +304,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
         fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change. Class
-        matrices do not follow the target here (`refine_rounds`), and channels are aligned (`aligned_copies`) as the
-        last `adapt` found it, or not at all: that takes all of the target at once, in `adapt`.
+        matrices do not follow the target here (`refine_rounds`), channels are aligned (`aligned_copies`) and
+        confidences lowered (`temper`) as the last `adapt` found it, or not at all: that takes all of the target at
+        once, in `adapt`.
         """
         self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
@@ -323,7 +324,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """Label windows by their code transitions alone.
 
         Channels are weighed by the target counts of `adapt` or `partial_adapt`; before either, X is the target sample.
-        Without a prior, the one given to `adapt` holds, or a uniform one.
+        Without a prior, the one given to `adapt` holds, or a uniform one. How far confidences are lowered (`temper`)
+        was found with that of `adapt`.
         """
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])

@@ -26,7 +26,7 @@ from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
 from transpl.errors import InputError, one_of, unreadable, wrong
 from transpl.files import read_json, write_json
-from transpl.kept_sources import Rows, keep_source, kept_source
+from transpl.kept_sources import WantedSource
 from transpl.methods.transpl import MODES
 from transpl.report import write_report
 from transpl.results import (
@@ -98,17 +98,20 @@ def run(
     """Do the job with an unfitted `model` and write everything to `out`.
 
     source_from : folder of an earlier job, whose source model is taken; it must be of the same rows and settings. The
-        one in `out` is taken without asking if it is, for another target, more labels or another prior
+        one in `out` is taken without asking if it is. `model` then stays unfitted: `load_model` has the adapted one
     """
     _check(job)
-    out.mkdir(parents=True, exist_ok=True)
     checkpoints, given = out / "checkpoints", model.checkpoint_dir
-    with record_of_failure(out):
-        try:
-            outcome = _run(job, model.set_params(checkpoint_dir=checkpoints), out, say, source_from)
-        finally:
-            model.set_params(checkpoint_dir=given)
-        shutil.rmtree(checkpoints, ignore_errors=True)
+    wanted = wanted_source(job.source, job.validation, model)
+    try:
+        model.set_params(checkpoint_dir=checkpoints)
+        kept = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
+        out.mkdir(parents=True, exist_ok=True)
+        with record_of_failure(out):
+            outcome = _run(job, _fitted(job, wanted, kept, out, say), wanted, out, say)
+            shutil.rmtree(checkpoints, ignore_errors=True)
+    finally:
+        model.set_params(checkpoint_dir=given)
     return outcome
 
 
@@ -223,11 +226,20 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     return TransPL.load(home), reading
 
 
-def _run(job: Job, model: TransPL, out: Path, say: Say, source_from: Path | None) -> Outcome:
+def _fitted(job: Job, wanted: WantedSource, kept: TransPL | None, out: Path, say: Say) -> TransPL:
+    """The source model that was demanded, or the one that an earlier job left in `out`, or a new one."""
+    kept = kept or wanted.kept_in(out / "model")
+    if kept is not None:
+        say("source phase: done by an earlier job")
+        return kept
+    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
+    return wanted.model.fit(*wanted.rows)
+
+
+def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) -> Outcome:
     few = job.few_labels or {}
     target = not_scored(job.target, list(few))
     test = _with_labels_given(target, few) if job.test is None else job.test
-    model = _fitted(job, model, out, say, source_from)
     before = model.predict(test.X)
     by_hand = f", {len(few)} labels given" if few else ""
     mode = job.mode or model.own_mode
@@ -243,7 +255,8 @@ def _run(job: Job, model: TransPL, out: Path, say: Say, source_from: Path | None
     write_table(out / "predictions.csv", table)
     explanation_of_some(model, test.X, y, job.channel_names).save(out / "explanation.npz")
     shift.save(out / "shift.json")
-    keep_source(model, source_rows(job.source, job.validation), out / "model")
+    model.save(out / "model")
+    wanted.record(out / "model")
     save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
     metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
     write_metrics(out / "metrics.json", metrics)
@@ -253,23 +266,10 @@ def _run(job: Job, model: TransPL, out: Path, say: Say, source_from: Path | None
     return Outcome(out, metrics)
 
 
-def _fitted(job: Job, model: TransPL, out: Path, say: Say, source_from: Path | None) -> TransPL:
-    """The source model of an earlier job, if it is of the same rows and settings, or a new one."""
-    rows, home = source_rows(job.source, job.validation), (source_from or out) / "model"
-    kept = kept_source(model, rows, home)
-    if kept is not None:
-        say(f"source model: {home}")
-        return kept
-    if source_from is not None:
-        expected = "a folder whose model was trained on this source, with these settings, by this version"
-        raise wrong("source_from", expected=expected, got=source_from, advice="Leave it out, and it is trained anew.")
-    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
-    return model.fit(*rows)
-
-
-def source_rows(source: Source, validation: Source | None) -> Rows:
-    """As `fit` takes them."""
-    return (source.X, source.y, None, None) if validation is None else (source.X, source.y, validation.X, validation.y)
+def wanted_source(source: Source, validation: Source | None, model: TransPL) -> WantedSource:
+    """What an unfitted model is to learn from."""
+    held_out = () if validation is None else (validation.X, validation.y)
+    return WantedSource(model, source.X, source.y, *held_out)
 
 
 def _metrics(

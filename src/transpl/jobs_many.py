@@ -28,9 +28,9 @@ from transpl.jobs import (
     labelled_source,
     record_of_failure,
     remember_reading,
-    source_rows,
+    wanted_source,
 )
-from transpl.kept_sources import keep_source, kept_source
+from transpl.kept_sources import WantedSource
 from transpl.many import AdaptedTarget, TargetFile, adapt_many
 from transpl.many.names import named
 from transpl.methods.transpl import MODES
@@ -79,22 +79,27 @@ def run(
     backend: str = "loky",
     retries: int = 0,
     address: str | None = None,
+    source_from: Path | None = None,
 ) -> pd.DataFrame:
     """Do the job with an unfitted `model`; return one row per target, in their order, as summary.csv has them.
 
+    source_from : as in `jobs.run`
     jobs, backend, retries, address : as in `adapt_many`
     """
     check_workers(jobs, backend, retries, address)
     workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
     _check(job, out)
+    wanted = wanted_source(job.source, job.validation, model)
+    kept = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
     with record_of_failure(out):
-        fitted = _fitted(job, model, out, say)
+        fitted = _fitted(job, wanted, kept, out, say)
         remember_reading(out, job.reading)
         rows = {}
         with closing(_adapted(fitted, job, out, workers)) as adapted:
             for target in adapted:
                 if target.error is None:
                     remember_reading(out / target.name, job.reading)
+                    wanted.record(out / target.name / "model")
                 rows[target.name] = _row(target)
                 say(_line(target, len(rows), len(job.targets)))
         table = pd.DataFrame([rows[name] for name in job.targets]).astype({"windows": "Int64"})
@@ -134,18 +139,20 @@ def _adapted(model: TransPL, job: ManyJob, out: Path, workers: dict[str, Any]) -
     )
 
 
-def _fitted(job: ManyJob, model: TransPL, out: Path, say: Say) -> TransPL:
-    """The source model: the one that an earlier run left, if it is of the same rows and settings, or a new one."""
-    home, rows = out / "model", source_rows(job.source, job.validation)
-    kept = kept_source(model, rows, home)
-    if kept is not None:
-        say(f"source model: {home}")
-        return kept
-    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
-    model.set_params(checkpoint_dir=out / "checkpoints").fit(*rows)
-    keep_source(model.set_params(checkpoint_dir=None), rows, home)
+def _fitted(job: ManyJob, wanted: WantedSource, kept: TransPL | None, out: Path, say: Say) -> TransPL:
+    """The source model that an earlier run left in `out`; else the one that was demanded, or a new one, left there."""
+    home, model = out / "model", wanted.model
+    there = wanted.kept_in(home)
+    if there is not None:
+        say("source phase: done by an earlier run")
+        return there
+    if kept is None:
+        say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
+        kept = model.set_params(checkpoint_dir=out / "checkpoints").fit(*wanted.rows).set_params(checkpoint_dir=None)
+    kept.save(home)
+    wanted.record(home)
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
-    return model
+    return kept
 
 
 def _check(job: ManyJob, out: Path) -> None:

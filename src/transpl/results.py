@@ -176,7 +176,7 @@ def summary(
         ],
         "sigma": settings.sigma,
         "voting": {name: getattr(settings, name) for name in _VOTING}
-        | {"aligned_copies": len(names) > len(about.channel_names)},
+        | {"aligned_copies": len(names) > len(about.channel_names), "temper": model.fitted_method().state.temper != 1},
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()

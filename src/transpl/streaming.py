@@ -1,5 +1,7 @@
 """Labels for a file of windows of any size: one chunk in memory, and an interrupted run goes on.
 
+("plus", adapted to the file, also holds label, sureness and probabilities of each window.)
+
 The folder ends up with `labels.npy` (positions in `classes.json`), `probabilities.npy` and `progress.json`; where the
 windows were counted as a new target domain also with `codes.npy`, `target_counts.npz` and, where the network votes too,
 `opinions.npy`. An array whose last row is not yet written has the suffix `.part`. `progress.json` is replaced after
@@ -25,6 +27,7 @@ from transpl.estimator import TransPL
 from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl.methods import TransPLMethod
 from transpl.methods.moments import Moments
+from transpl.methods.settings import since_before
 from transpl.methods.transpl import CHUNK
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Coded
@@ -295,7 +298,7 @@ def _slices(first: int, n: int, chunk: int) -> Iterator[slice]:
 def _fingerprint(model: TransPL, windows: _WindowFile, adapt: bool) -> str:
     """SHA-256 of what decides the result: the model, the windows' shape and type, and a sample of them."""
     method = model.fitted_method()
-    about = [fingerprint(method.state), asdict(method.settings), model.classes_.tolist(), adapt]
+    about = [fingerprint(method.state), since_before(method.settings), model.classes_.tolist(), adapt]
     about += [list(windows.shape), windows.dtype.str]
     digest = hashlib.sha256(json.dumps(about, default=str).encode())
     digest.update(windows.sample.values.tobytes())

@@ -23,7 +23,7 @@ ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answe
         {},
         {"ragged": True, "prior": np.array([0.1, 0.2, 0.7]), "prior_temperature": 1 / 3, "length": "codes"},
         {"signals": None, "nearest": None, "absent": 1, "mode": "markov", "confidence_rule": "kl"},
-        {"vote": "product", "sharpness": 1 / 3, "network": 2 / 7},
+        {"vote": "product", "sharpness": 1 / 3, "network": 2 / 7, "temper": 3 / 7},
         {"network": 1.0},
     ],
 )
@@ -35,7 +35,7 @@ def test_everything_comes_back_to_the_last_bit(tmp_path, case):
         assert np.array_equal(getattr(again, name), getattr(e, name)), name
         assert getattr(again, name).dtype == getattr(e, name).dtype, name
     plain = ("channel_names", "mode", "patch_length", "prior_temperature", "length", "confidence_rule")
-    for name in (*plain, "vote", "sharpness", "classifier_sharpness"):
+    for name in (*plain, "vote", "sharpness", "classifier_sharpness", "temper"):
         assert getattr(again, name) == getattr(e, name)
     for name in ("prior", "signals", "opinions"):
         one, other = getattr(again, name), getattr(e, name)
@@ -63,7 +63,7 @@ def test_a_file_of_old_is_of_the_plain_mean(tmp_path):
     e.save(path)
     arrays = dict(np.load(path))
     about = json.loads(arrays["about"].tobytes())
-    for name in ("vote", "sharpness", "classifier_sharpness"):
+    for name in ("vote", "sharpness", "classifier_sharpness", "temper"):
         del about[name]
     np.savez(path, **{**arrays, "about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
     again = Explanation.load(path)

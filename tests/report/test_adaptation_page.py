@@ -179,6 +179,12 @@ def test_the_vote_is_told_as_it_is():
         assert words not in mean
 
 
+def test_a_mean_that_is_tempered_is_told_in_log_odds():
+    text = text_of(page_of(saved(made_up(windows=np.arange(12), temper=0.5), summary=summary(voting={"temper": True}))))
+    assert "confidences are lowered alike" in text
+    assert "the factors multiply, to the lead exactly" in text
+
+
 def test_an_aligned_copy_is_no_sensor():
     """Of four voters the last two are copies of the first two; the third moved second most."""
     text = text_of(page_of(saved(summary=PLUS)))

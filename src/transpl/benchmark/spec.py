@@ -6,14 +6,14 @@ import hashlib
 import json
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
-from transpl.methods.settings import SourceSettings, as_before
+from transpl.methods.settings import SourceSettings, as_before, since_before
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -56,8 +56,8 @@ class RunSpec:
     def method_settings(self) -> SourceSettings:
         """The settings as the method takes them."""
         Settings = entry(self.method).method.Settings
-        given = {name: _frozen(value) for name, value in self.settings.items()}
-        return Settings(**{**as_before(Settings), **given}, random_state=self.seed)
+        values = {**as_before(Settings), **self.settings}
+        return Settings(**{name: _frozen(value) for name, value in values.items()}, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -82,11 +82,11 @@ def without_seed(settings: SourceSettings) -> dict[str, Any]:
 
     A whole number where a fraction may stand is the same number.
     """
-    values, older = asdict(settings), as_before(settings).items()
+    fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
     return {
-        each.name: float(value) if isinstance(each.default, float) and type(value) is int else value
-        for each in fields(settings)
-        if (each.name, value := values[each.name]) not in older and each.name != "random_state"
+        name: float(value) if name in fractions and type(value) is int else value
+        for name, value in since_before(settings).items()
+        if name != "random_state"
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from transpl.many.parcel import Rows, parcelled, source_alone
 from transpl.many.targets import TargetFile, as_target, identity
 from transpl.many.work import Task, Work
 from transpl.markov.posterior import check_prior
+from transpl.methods.settings import since_before
 from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers, run_all
 from transpl.persistence import fingerprint
@@ -126,7 +126,14 @@ def _finished(task: Task, classes: NDArray, *, with_model: bool) -> AdaptedTarge
 def _digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:
     """Of all that decides the results of every target."""
     method = model.fitted_method()
-    about = [__version__, fingerprint(method.state), asdict(method.settings), model.classes_.tolist(), mode, names]
+    about = [
+        __version__,
+        fingerprint(method.state),
+        since_before(method.settings),
+        model.classes_.tolist(),
+        mode,
+        names,
+    ]
     arrays = [array for part in rows or () for array in (part.windows.values, part.windows.lengths, part.y)]
     return digest_of(about, *arrays)
 

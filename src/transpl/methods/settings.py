@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from transpl.errors import one_of, positive, whole_number, wrong
@@ -40,12 +40,9 @@ PAPER: Preset = {
 }
 
 
-def added_later(default: Any, *, before: Any = None) -> Any:
-    """A setting that older runs did not have. They are as if it were `before` and keep their names.
-
-    before : the default unless given
-    """
-    return field(default=default, metadata={_LATER: default if before is None else before})
+def added_later(default: Any, *, before: Any) -> Any:
+    """A setting that older runs did not have: they are as if it were `before`, and keep their names."""
+    return field(default=default, metadata={_LATER: before})
 
 
 def as_before(settings: Any) -> dict[str, Any]:
@@ -54,6 +51,12 @@ def as_before(settings: Any) -> dict[str, Any]:
     settings : a class of settings, or one of its instances
     """
     return {each.name: each.metadata[_LATER] for each in fields(settings) if _LATER in each.metadata}
+
+
+def since_before(settings: SourceSettings) -> dict[str, Any]:
+    """All values by name, but for settings added later that are as before: runs and models are named by these."""
+    older = as_before(settings).items()
+    return {name: value for name, value in asdict(settings).items() if (name, value) not in older}
 
 
 @dataclass(frozen=True)

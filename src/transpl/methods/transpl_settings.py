@@ -56,10 +56,10 @@ class TransPLSettings(AdaptSettings):
     vote: str = "mean"
     calibrate: bool = False
     classifier_evidence: bool = False
-    aligned_copies: bool = added_later(False)
+    aligned_copies: bool = added_later(False, before=False)
     refine_rounds: int = 0
     refine_share: float = 1.0
-    temper: bool = added_later(False)
+    temper: bool = added_later(False, before=False)
     learning: str = "labels"
 
     def __post_init__(self) -> None:

@@ -70,7 +70,6 @@ def how_it_works(voting: Voting) -> list[str]:
 
 
 def _points(voting: Voting) -> list[str]:
-    tempered = bool(voting.temper and voting.refine_rounds)
     joined = _MEAN if voting.vote == "mean" else _PRODUCT
     return [
         _CODES,
@@ -79,8 +78,8 @@ def _points(voting: Voting) -> list[str]:
         _CHANNEL + (_CALIBRATED if voting.calibrate else _FLAT),
         joined
         + (_NETWORK if voting.classifier_evidence else "")
-        + (_TEMPERED if tempered else "")
+        + (_TEMPERED if voting.temper else "")
         + _LEARNT[voting.learning],
-        _MARGIN if voting.vote == "mean" and not voting.classifier_evidence and not tempered else _LOG_ODDS,
+        _LOG_ODDS if voting.vote == "product" or voting.classifier_evidence or voting.temper else _MARGIN,
         _NEAREST,
     ]

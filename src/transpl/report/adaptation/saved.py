@@ -27,7 +27,10 @@ class Channel(NamedTuple):
 
 
 class Voting(NamedTuple):
-    """How the model's vote comes about; the settings of the same names. Summaries of old are of the paper's vote."""
+    """How the model's vote came about: its settings, but that copies and temper are told only if they took effect.
+
+    Summaries of old are of the paper's vote.
+    """
 
     vote: str = "mean"
     calibrate: bool = False
