@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from conftest import TINY, make_waves
-from safetensors.torch import save as serialize
 
 from transpl import TransPL
 from transpl.errors import InputError, NotReadable
 from transpl.files import write_json
-from transpl.persistence import _digest, _tensors, fingerprint
+from transpl.persistence import _digest, fingerprint
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -244,11 +242,3 @@ def test_the_fingerprint_is_that_of_what_decides_an_answer(fitted, saved):
         found.add(fingerprint(model.method_.state))
     found.add(fingerprint(replace(fitted.method_.state, temper=0.5)))
     assert len(found) == 5
-
-
-def test_a_model_that_is_not_tempered_has_the_fingerprint_of_old(fitted):
-    """Folders of labels know their model by it."""
-    state = fitted.method_.state
-    digest = hashlib.sha256(serialize(_tensors(state)))
-    digest.update(json.dumps(["source", None, asdict(state.source_network.settings)]).encode())
-    assert fingerprint(state) == digest.hexdigest()

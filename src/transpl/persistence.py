@@ -80,8 +80,7 @@ def fingerprint(state: TransPLState) -> str:
     """SHA-256 of everything in `state` that decides an answer: weights, counts, prior, temper and mode."""
     digest = hashlib.sha256(serialize(_tensors(state)))
     prior = None if state.prior is None else state.prior.tolist()
-    temper = [] if state.temper == 1 else [state.temper]  # models of old, which had none, keep their name
-    digest.update(json.dumps([state.mode, prior, *temper, asdict(state.source_network.settings)]).encode())
+    digest.update(json.dumps([state.mode, prior, state.temper, asdict(state.source_network.settings)]).encode())
     return digest.hexdigest()
 
 
