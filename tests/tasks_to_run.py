@@ -64,7 +64,7 @@ def do_vanish(code):
 def do_leave_a_child_behind(pid_file):
     child = os.fork()
     if not child:
-        time.sleep(60)
+        time.sleep(600)
         os._exit(0)
     Path(pid_file).write_text(str(child))
     os._exit(3)

@@ -224,11 +224,11 @@ def test_a_worker_that_dies_before_its_task_arrives_is_noticed():
 
 
 def test_a_death_is_noticed_though_a_child_of_the_worker_lives_on(tmp_path):
-    began = time.monotonic()
     (outcome,) = run_all(do, [("leave_a_child_behind", str(tmp_path / "pid"))], retries=0)
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    child = psutil.Process(int((tmp_path / "pid").read_text()))
+    assert child.status() == psutil.STATUS_SLEEPING
+    child.kill()
     assert outcome.error == "worker died (exit code 3)"
-    assert time.monotonic() - began < 40
 
 
 def test_one_thread_is_given_back():

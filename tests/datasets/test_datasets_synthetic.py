@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
@@ -40,12 +39,6 @@ def test_defaults() -> None:
     assert dataset.X.shape == (3 * 180, 3, 64)
     assert dataset.domains == (0, 1, 2)
     assert len(dataset.pairs) == 6
-
-
-def test_fast() -> None:
-    begin = time.perf_counter()
-    make_shifted()
-    assert time.perf_counter() - begin < 0.3
 
 
 @settings(max_examples=30, deadline=None)
