@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import TransPL, __version__
+from transpl.digest import digest_of
 from transpl.errors import NotReadable, wrong
 from transpl.files import read_json, write_json
-from transpl.many.digest import digest_of
 from transpl.sources import plain
 from transpl.windows import as_windows
 

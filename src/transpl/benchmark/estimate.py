@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from statistics import median
 
 from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec, digest_of
+from transpl.benchmark.spec import RunSpec, short_digest
 
 _OWN_STAGES = ("start", "adapt", "label", "predict")
 
@@ -47,4 +47,4 @@ def in_words(seconds: float) -> str:
 def _kinds(spec: RunSpec) -> tuple[Hashable, ...]:
     """Runs that are alike: first those with the same settings, then those of the method with any."""
     method = (spec.dataset, spec.method, spec.goal)
-    return (*method, digest_of(dict(spec.settings))), method
+    return (*method, short_digest(dict(spec.settings))), method

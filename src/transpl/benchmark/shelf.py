@@ -11,7 +11,7 @@ from typing import Any
 from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.result import Result
 from transpl.benchmark.selection import best
-from transpl.benchmark.spec import RunSpec, digest_of
+from transpl.benchmark.spec import RunSpec, short_digest
 from transpl.benchmark.store import Store
 from transpl.errors import wrong
 
@@ -91,7 +91,7 @@ class Shelf:
 
 def identity(method: str, settings: Mapping[str, Any]) -> str:
     """Equal for runs that differ in pair, seed and goal alone."""
-    return digest_of([method, dict(settings)])
+    return short_digest([method, dict(settings)])
 
 
 def identities(plan: Plan, row: Row) -> set[str]:

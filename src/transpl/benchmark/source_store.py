@@ -15,7 +15,7 @@ from safetensors.torch import load, save_file
 
 from transpl import __version__
 from transpl.benchmark.locks import exclusive
-from transpl.benchmark.spec import digest_of
+from transpl.benchmark.spec import short_digest
 from transpl.benchmark.store import remove_half_files
 from transpl.errors import NotReadable, unreadable
 from transpl.files import read_json, replacing, sha256, write_json
@@ -54,7 +54,7 @@ def stored_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel],
 
 
 def _key(data: str, domain: str, model: SourceModel) -> str:
-    return digest_of(
+    return short_digest(
         {
             "data": data,
             "domain": domain,

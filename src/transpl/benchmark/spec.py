@@ -47,7 +47,7 @@ class RunSpec:
     @cached_property
     def digest(self) -> str:
         """The name of the run on disk."""
-        return digest_of(self.as_dict())
+        return short_digest(self.as_dict())
 
     @property
     def pair(self) -> str:
@@ -90,7 +90,7 @@ def without_seed(settings: SourceSettings) -> dict[str, Any]:
     }
 
 
-def digest_of(value: Any) -> str:
+def short_digest(value: Any) -> str:
     """A short name made of plain values; equal values, equal names, on every machine."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from transpl.benchmark.locks import exclusive
 from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec, digest_of
+from transpl.benchmark.spec import RunSpec, short_digest
 from transpl.errors import NotReadable, unreadable
 from transpl.files import read_json, read_npz, replacing, write_json
 
@@ -118,7 +118,7 @@ class Store:
         runs = [spec.as_dict() for spec in specs]
         with self.lock("plans"):
             remove_half_files(self.folder / "plans")
-            write_json(self.folder / "plans" / f"{digest_of(runs)}.json", {"format": FORMAT, "runs": runs})
+            write_json(self.folder / "plans" / f"{short_digest(runs)}.json", {"format": FORMAT, "runs": runs})
 
     def planned(self) -> list[RunSpec]:
         """All runs that were ever asked for."""

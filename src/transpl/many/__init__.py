@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
+from transpl.digest import digest_of
 from transpl.errors import one_of, wrong
 from transpl.estimator import TransPL
 from transpl.many.adapted import AdaptedTarget
-from transpl.many.digest import digest_of
 from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Rows, parcelled, source_alone
 from transpl.many.targets import TargetFile, as_target, identity

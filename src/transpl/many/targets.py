@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from transpl.datasets.recordings import Recordings, read_recordings
+from transpl.digest import digest_of
 from transpl.errors import wrong
 from transpl.files import map_npy
-from transpl.many.digest import digest_of
 from transpl.parallel.work import pack
 from transpl.results import Target, where
 
