@@ -188,14 +188,24 @@ def test_mistakes_get_one_line_and_exit_code_2(monkeypatch, capsys, files, chang
     assert "Traceback" not in said.err
 
 
-@pytest.mark.filterwarnings("always:target")
-@pytest.mark.parametrize(("rate", "warned"), [(2, True), (1, False), (1000, False), (0.5, True), (1.05, False)])
-def test_another_sampling_rate_is_noticed_but_not_another_unit_of_time(monkeypatch, capsys, files, rate, warned):
+def test_another_sampling_rate_is_noticed_by_every_command_that_reads(monkeypatch, capsys, files):
     frame = walk(1, 1.0).drop(columns="activity")
-    frame["t"] *= rate
-    frame.to_csv(files / "rate.csv", index=False)
-    assert adapt(monkeypatch, files, "rate.csv") == 0
-    assert ("times as far apart as the source's" in capsys.readouterr().err) == warned
+    frame["t"] *= 2
+    frame.to_csv(files / "slow.csv", index=False)
+    noted = "slow.csv: its rows are 2 times as far apart in time as the source's"
+    both = ["--target", files / "slow.csv", "--mode", "markov", "--out", files / "many"]
+    assert adapt(monkeypatch, files, "home.csv", *both) == 0
+    assert f"(note: {noted}" in capsys.readouterr().err
+    notes = pd.read_csv(files / "many" / "summary.csv", index_col="target")["notes"]
+    assert notes["slow"].startswith(noted)
+    assert pd.isna(notes["home"])
+    assert transpl(monkeypatch, "predict", "--model", files / "many" / "home", "--input", files / "slow.csv") == 0
+    assert f"note: {noted}" in capsys.readouterr().err
+    source = ["--mode", "markov", "--source-from", files / "many"]
+    assert adapt(monkeypatch, files, "slow.csv", *source) == 0
+    assert f"note: {noted}" in capsys.readouterr().err
+    assert adapt(monkeypatch, files, "home.csv", *source) == 0
+    assert "far apart" not in capsys.readouterr().err
 
 
 def test_a_time_that_nobody_named_is_noticed(monkeypatch, capsys, files):

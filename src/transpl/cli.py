@@ -169,6 +169,8 @@ def adapt(
     lab = read_and_say(source, domain=source_domain, **whose, **reading)
     if source.suffix != ".npz":
         reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
+    if lab.interval is not None:
+        reading["interval"] = lab.interval
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
     model = TransPL(
         variant=variant,

@@ -7,7 +7,6 @@ An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
 
 from __future__ import annotations
 
-import math
 import shutil
 import traceback
 import warnings
@@ -52,8 +51,7 @@ from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE, prior_shares
 
 Say = Callable[[str], None]
-_SAME_RATE = 1.1  # a sampling rate that differs by less is the same one
-READING = {"time_col", "group_col", "channels", "window", "step"}  # what `predict` takes over from `adapt`
+READING = {"time_col", "group_col", "channels", "window", "step", "interval"}  # what `predict` takes over from `adapt`
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,6 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
             got=", ".join(target.channel_names),
             advice="Name the channels of both files (--channels).",
         )
-    _compare_intervals(source, target)
     train, validation = labelled_source(source)
     return Job(
         source=train,
@@ -163,20 +160,6 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
         few_labels=read_labels(labels, target, np.unique(train.y).tolist()) if labels else None,
         **options,
     )
-
-
-def _compare_intervals(source: Recordings, target: Recordings) -> None:
-    """Warn of another sampling rate; a factor of 1000 or more of it may be another unit of time."""
-    if source.interval is None or target.interval is None:
-        return
-    apart = math.log(target.interval / source.interval) / math.log(1000)
-    factor = 1000 ** (apart - round(apart))
-    if abs(math.log(factor)) > math.log(_SAME_RATE):
-        warnings.warn(
-            f"target: its samples are {factor:.3g} times as far apart as the source's ({target.interval:g} against "
-            f"{source.interval:g}), so that the same motion looks faster or slower. Resample one of them.",
-            stacklevel=2,
-        )
 
 
 def labelled_source(source: Recordings) -> tuple[Source, Source | None]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from transpl.datasets.archives import read_windows
 from transpl.datasets.cutting import Rows, Text, cut_rows
+from transpl.datasets.doubts import other_rate, suspected_times
 from transpl.datasets.tables import (
     CSV,
     PARQUET,
@@ -29,7 +30,7 @@ from transpl.datasets.tables import (
     require_columns,
     seconds_column,
 )
-from transpl.errors import unreadable, whole_number, wrong
+from transpl.errors import positive, unreadable, whole_number, wrong
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
 
@@ -72,12 +73,14 @@ def read_recordings(
     channels: Sequence[str] | None = None,
     window: int = 128,
     step: int | None = None,
+    interval: float | None = None,
     labels_only_score: bool = False,
 ) -> Recordings:
     """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
 
     domain : keep only the rows whose `domain_col` is this, compared as text
     channels : columns to use (default: every numeric column not named by another argument)
+    interval : usual time from one row to the next where the model comes from; another one here is a doubt
     labels_only_score : for a target. Labels may be absent, and where they are they do not touch the windows: a window
         has a label if all its samples share one. Otherwise windows are also cut where the label changes
 
@@ -85,8 +88,9 @@ def read_recordings(
     (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
     in the file's order, and a gap is where rows of others lie between.
 
-    For npz the windows are as they are: `window`, `step` and `time_col` do not apply, and the other columns name
-    keys (default: "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has them.
+    For npz the windows are as they are: `window`, `step`, `time_col` and `interval` do not apply, and the other
+    columns name keys (default: "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has
+    them.
     """
     path = Path(path)
     columns = _Columns(domain_col, group_col, label_col, time_col)
@@ -99,7 +103,9 @@ def read_recordings(
     step = max(1, window // 2) if step is None else step
     whole_number("window", window, least=1)
     whole_number("step", step, least=1)
-    return _from_table(path, domain, columns, wanted, window, step, labels_only_score)
+    if interval is not None:
+        positive("interval", interval)
+    return _from_table(path, domain, columns, wanted, window, step, interval, labels_only_score)
 
 
 class _Columns(NamedTuple):
@@ -118,6 +124,7 @@ def _from_table(
     channels: Sequence[str] | None,
     window: int,
     step: int,
+    known_interval: float | None,
     labels_only_score: bool,
 ) -> Recordings:
     frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
@@ -128,7 +135,9 @@ def _from_table(
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
     names = _channels(frame, path, columns, channels)
     rows = _rows(frame, path, domain, columns, names)
-    doubts = _suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
+    interval = None if rows.time is None else _interval(rows.time)
+    doubts = suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
+    doubts += other_rate(interval, known_interval)
     found = cut_rows(rows, window, step, path.name, at_labels=not labels_only_score)
     left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
     y = _labels(found.label)
@@ -144,19 +153,9 @@ def _from_table(
             f"{_count(found.n_groups, 'group')} -> {_count(len(found.X), 'window')} of {window}, step {step}"
             f"{left_out}{_unlabelled_note(y)}"
         ),
-        interval=None if rows.time is None else _interval(rows.time),
+        interval=interval,
         doubts=tuple(f"{path.name}: {doubt}" for doubt in doubts),
     )
-
-
-def _suspected_times(values: NDArray[np.float64], names: tuple[str, ...]) -> list[str]:
-    """A line on every channel that only ever grows."""
-    advice = "If it is the time, name it (--time-col), or name the channels (--channels)."
-    return [
-        f"{name!r} is taken as a channel, but it only grows. {advice}"
-        for name, column in zip(names, values.T, strict=True)
-        if len(column) > 2 and (column[1:] > column[:-1]).all()
-    ]
 
 
 def _interval(time: NDArray[np.float64]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,6 +59,8 @@ def read_target(target: Any, channel_names: tuple[str, ...] | None) -> tuple[Tar
         found = target()
     if not isinstance(found, Recordings):
         return Target(found), channel_names
+    for doubt in found.doubts:
+        warnings.warn(doubt, stacklevel=2)
     if channel_names is not None and found.channel_names != channel_names:
         got, advice = ", ".join(found.channel_names), "Name the channels of source and target alike."
         raise wrong("target", expected=f"channels {', '.join(channel_names)}", got=got, advice=advice)
