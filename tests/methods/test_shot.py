@@ -175,6 +175,21 @@ def test_a_model_worse_than_guessing_on_the_source_is_not_kept(
     assert method.adapt_history["adapt"], "what happened is on record either way"
 
 
+@pytest.mark.parametrize(("worse_by", "stays"), [(0.1, True), (-0.1, False)])
+def test_a_source_model_that_is_worse_than_guessing_itself_sets_the_bound(source, monkeypatch, worse_by, stays):
+    misled = copy.deepcopy(source)
+    with torch.no_grad():
+        misled.network.head[-1].weight.mul_(-3)
+    y = misled.validation.y
+    p = class_probabilities(misled.network, misled.validation.windows)
+    before = -np.log(p[np.arange(len(y)), y]).mean()
+    assert before > math.log(K) + 0.1
+    monkeypatch.setattr(SHOTObjective, "risk", lambda self, batch: torch.tensor(before + worse_by))
+    method = shot(misled)
+    method.adapt(TARGET)
+    assert np.array_equal(method.predict_proba(TARGET), class_probabilities(misled.network, TARGET)) == stays
+
+
 def test_without_weights_the_source_network_stays(source):
     method = shot(source, entropy_weight=0.0, diversity_weight=0.0, label_weight=0.0)
     method.adapt(TARGET)

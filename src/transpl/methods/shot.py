@@ -21,7 +21,7 @@ from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
 from transpl.methods.registry import register
 from transpl.network import Network
-from transpl.network.inference import seen_by_head
+from transpl.network.inference import class_probabilities, seen_by_head
 from transpl.training.adaptation import Teacher
 from transpl.training.loop import LoopSettings, Objective, train
 from transpl.training.losses import diversity, mean_entropy_of
@@ -30,6 +30,8 @@ from transpl.training.source import SourceLoss, freeze, ready
 from transpl.windows import Windows
 
 LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
+
+_LEAST = 1e-12  # a class that a float32 softmax gives 0 is not impossible
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ class SHOTSettings(PseudoLabelSettings):
     adapt_epochs : the length of the training, for no validation tells when to stop
     freeze_head : the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees
     confidence : by "distance" to the centroids, or by the "entropy" of p
-    source_guard : keep the source model if the adapted one is worse than a uniform guess, CE > ln K, on held-out source
+    source_guard : keep the source model if the adapted one is worse than it and than a uniform guess, CE > ln K, on
+        held-out source
     label_smoothing : of the source phase; 0.1 as published takes a source model of its own
     with_source : learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`,
         `adapt_stopping`, `target_weight` and `codes` count, which play no part otherwise; and the three weights above,
@@ -179,7 +182,19 @@ class SHOT(PseudoLabelMethod):
         return ready(objective.network)
 
     def _lost_the_source(self, cross_entropy: float) -> bool:
-        uniform = math.log(self.n_classes)
-        if cross_entropy > uniform:
-            _log.info("SHOT: source cross entropy %.3f > ln K = %.3f; the source model stays.", cross_entropy, uniform)
-        return cross_entropy > uniform
+        """Whether a model with this cross entropy on held-out source tells less than a guess, and once told more."""
+        bound = max(math.log(self.n_classes), self._source_cross_entropy())
+        if cross_entropy > bound:
+            _log.info(
+                "SHOT: source cross entropy %.3f, before or of a guess %.3f; the source model stays.",
+                cross_entropy,
+                bound,
+            )
+        return cross_entropy > bound
+
+    def _source_cross_entropy(self) -> float:
+        """Of the source model itself, on held-out source."""
+        network, held_out = self.source.network, self.source.validation
+        with self.on_device(network):
+            p = class_probabilities(network, held_out.windows)
+        return float(-np.log(np.maximum(p[np.arange(len(p)), held_out.y], _LEAST)).mean())
