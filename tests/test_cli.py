@@ -199,8 +199,10 @@ def test_another_sampling_rate_is_noticed_by_every_command_that_reads(monkeypatc
     notes = pd.read_csv(files / "many" / "summary.csv", index_col="target")["notes"]
     assert notes["slow"].startswith(noted)
     assert pd.isna(notes["home"])
-    assert transpl(monkeypatch, "predict", "--model", files / "many" / "home", "--input", files / "slow.csv") == 0
-    assert f"note: {noted}" in capsys.readouterr().err
+    later = ["--model", files / "many" / "home", "--input", files / "slow.csv"]
+    for command in (["predict"], ["monitor"], ["review", "--out", files / "few.csv"]):
+        transpl(monkeypatch, *command, *later)
+        assert f"note: {noted}" in capsys.readouterr().err
     source = ["--mode", "markov", "--source-from", files / "many"]
     assert adapt(monkeypatch, files, "slow.csv", *source) == 0
     assert f"note: {noted}" in capsys.readouterr().err
