@@ -15,6 +15,7 @@ from transpl.network.inference import (
     decoded_codes,
     features,
     fine_codes,
+    reconstruction_error,
     seen_by_head,
 )
 from transpl.windows import as_windows
@@ -73,6 +74,22 @@ def test_shorter_windows_keep_minus_one(network):
     windows = as_windows([np.ones((2, 16)), np.ones((2, 8))])
     assert (coarse_codes(network, windows)[1, :, 2:] == -1).all()
     assert (coarse_codes(network, windows)[0] >= 0).all()
+
+
+@pytest.mark.parametrize("lengths", [[16, 8, 16, 11, 8], [16] * 5])
+def test_the_reconstruction_error_is_the_mean_over_all_values_whatever_the_batches(network, lengths):
+    """Of long windows beside short ones, which fill batches of their own."""
+    longest_first = sorted(lengths, reverse=True)
+    series = [20 * i * x[:, :length] for i, (x, length) in enumerate(zip(X, longest_first, strict=False))]
+    squares = []
+    with torch.no_grad():
+        for one in series:
+            x = torch.from_numpy(one)[None, :, : one.shape[1] // 4 * 4]
+            patches = x.unflatten(2, (-1, 4))
+            squares.append((network(x).reconstruction - patches).square().flatten().double())
+    expected = float(torch.cat(squares).mean())
+    for batch in (1, 2, 3, 5):
+        assert reconstruction_error(network, as_windows(series), batch) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_summaries_of_channels_have_the_features_as_their_mean(network):

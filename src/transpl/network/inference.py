@@ -89,12 +89,16 @@ def seen_by_head(network: Network, windows: Windows, batch: int = BATCH) -> Seen
 
 
 def reconstruction_error(network: Network, windows: Windows, batch: int = BATCH) -> float:
-    """Mean of (X - D(q))^2 over all values of whole patches."""
+    """Mean of (X - D(q))^2 over all values of whole patches; the batches do not matter."""
 
     def error(x: Tensor, lengths: Tensor | None) -> Tensor:
         return network(x, lengths).reconstruction_loss.expand(len(x))
 
-    return float(in_batches(network, windows, error, batch).mean())
+    errors = in_batches(network, windows, error, batch)
+    if not windows.ragged:
+        return float(errors.mean())
+    # A batch's error is a mean over its patches: it weighs as much as it has of them.
+    return float(np.average(errors, weights=windows.lengths // network.settings.patch_length))
 
 
 @torch.no_grad()
