@@ -219,6 +219,15 @@ def test_first_labels_are_those_after_the_epochs_on_the_source(source, method, m
     assert np.array_equal(method.label_record["initial"].probabilities, expected)
 
 
+def test_a_training_that_ends_before_the_first_round_records_what_its_heads_say(source):
+    method = adapted(source, pretrain_epochs=SETTINGS.max_epochs)
+    assert method.history["adapt"][-1]["coverage"] == 0
+    assert list(method.label_record) == ["initial"]
+    expected = tri_training_labels(*method.classifier.opinions(TARGET.windows))
+    assert np.array_equal(method.label_record["initial"].probabilities, expected.probabilities)
+    assert len(np.unique(expected.confidence)) > 1
+
+
 def test_history_tells_how_much_of_the_target_was_learnt(method):
     coverage = [row["coverage"] for row in method.history["adapt"]]
     assert len(coverage) == 6

@@ -63,7 +63,8 @@ class ATT(Method):
 
     The third, which predicts, starts as the trained head of the source model rather than anew: it fits the encoder
     it sits on. After `adapt`, `label_record` holds the labels by both heads of all target rows, "initial" after the
-    epochs on the source, and "final"; the history's "coverage" is the share of target rows that was learnt from.
+    epochs on the source, and "final" unless training ended with them; the history's "coverage" is the share of target
+    rows that was learnt from.
     """
 
     Settings = ATTSettings
@@ -85,8 +86,8 @@ class ATT(Method):
         objective = self._objective(target)
         self._train(objective, target)
         self.classifier = ready(objective.model)
-        initial = tri_training_labels(*objective.first_opinions.numpy())
-        self.label_record = {"initial": initial, "final": self.pseudo_label(target)}
+        first, last = objective.first_labels(), self.pseudo_label(target)
+        self.label_record = {"initial": last} if first is None else {"initial": first, "final": last}
 
     def _objective(self, target: Windows) -> TriTrainingObjective:
         model = drawn(self.seed + 1, TriNetwork, copy.deepcopy(self.source.network))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.errors import not_negative, share, whole_number
+from transpl.methods.data import PseudoLabels
 from transpl.methods.labelling import agreed, candidate_share, tri_training_labels
 from transpl.network import Classifier, Network
 from transpl.network.inference import in_batches
@@ -112,7 +114,7 @@ class TriTrainingObjective(Objective):
         n, K = len(target), model.network.settings.n_classes
         self.register_buffer("labels", torch.zeros(n, dtype=torch.int64))
         self.register_buffer("chosen", torch.zeros(n, dtype=torch.bool))  # T_l
-        self.register_buffer("first_opinions", torch.full((2, n, K), 1 / K, dtype=torch.float64))
+        self.register_buffer("first_opinions", torch.full((2, n, K), math.nan, dtype=torch.float64))  # until round 0
         freeze(*model.network.code_modules())
 
     def start_epoch(self, epoch: int) -> None:
@@ -130,6 +132,12 @@ class TriTrainingObjective(Objective):
         self.chosen = torch.from_numpy(chosen).to(device)
         if k == 0:
             self.first_opinions = torch.from_numpy(opinions.copy()).to(device)
+
+    def first_labels(self) -> PseudoLabels | None:
+        """The labels of all target rows that round 0 gave; None if training ended before it."""
+        if bool(self.first_opinions.isnan().any()):
+            return None
+        return tri_training_labels(*self.first_opinions.cpu().numpy())
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
         batch = self._labelled(batch)
