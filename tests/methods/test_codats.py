@@ -205,6 +205,15 @@ def test_the_adversary_is_never_muted_by_a_learnt_weight(weighting):
     assert found.learnt == (("cross_entropy", "proportions") if weighting == "learnable" else ())
 
 
+@pytest.mark.parametrize("method", [CoDATS, CoDATSWS])
+@pytest.mark.parametrize("weight", ["cross_entropy_weight", "proportions_weight"])
+def test_a_weight_is_refused_where_it_is_learnt(method, weight):
+    settings = CoDATSSettings(weighting="learnable", **{weight: 2.0})
+    with refusal(weight, "weighting='fixed'"):
+        method(settings)
+    method(replace(settings, weighting="fixed"))
+
+
 def test_published_weights_are_all_one():
     settings = CoDATSSettings()
     assert settings.weighting == "fixed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -319,6 +321,14 @@ def test_adatimes_preset_brings_its_variant_and_weights():
     assert SASASettings.for_dataset("ucihar").variant == "full"
     with refusal("variant", "'full', 'adatime'"):
         SASASettings(variant="half")
+
+
+@pytest.mark.parametrize("weight", ["cross_entropy_weight", "intra_weight", "inter_weight", "mean_weight"])
+def test_a_weight_is_refused_where_it_is_learnt(weight):
+    settings = SASASettings(weighting="learnable", **{weight: 2.0})
+    with refusal(weight, "weighting='fixed'"):
+        SASA(settings)
+    SASA(replace(settings, weighting="fixed"))
 
 
 @pytest.mark.parametrize("length", [28, None], ids=["shorter", "ragged"])

@@ -167,14 +167,14 @@ class CoDATS(JointMethod):
     Settings = CoDATSSettings
     settings: CoDATSSettings
     prior = "optional"
-    terms = ("domain",)
+    terms = CoDATSObjective.terms
     unlearnt = ("domain",)
 
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
         settings = self.settings
         return CoDATSObjective(
             network,
-            self.weighting(self.terms if prior is None else (*self.terms, "proportions")),
+            self.weighting(("domain",) if prior is None else self.terms),
             drawn(self.seed + 1, Discriminator, settings.width),
             None if prior is None else ProportionLoss(prior, settings.proportions_memory),
             codes=settings.codes,

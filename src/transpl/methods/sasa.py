@@ -121,6 +121,7 @@ class SASA(JointMethod):
 
     Settings = SASASettings
     settings: SASASettings
+    terms = (*StructureObjective.terms, *UnitMeanObjective.terms)  # of both variants
     equal_length = True  # the n-th patch of one domain is held against the n-th of the other
 
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> ReadingObjective:
