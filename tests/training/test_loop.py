@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from transpl.errors import InputError, NotReadable
 from transpl.network import Network, NetworkSettings
-from transpl.training import Execution, LoopSettings, TrainingDiverged, train, train_network
+from transpl.training import Execution, LoopSettings, TrainingDiverged, checkpoint, train, train_network
 from transpl.training.devices import own_environment
 from transpl.training.loop import Objective, _Run, _train_on_rank, new_optimizer
 from transpl.training.rows import Rows
@@ -184,6 +184,19 @@ def test_another_job_has_a_checkpoint_of_its_own(tmp_path):
     other, _ = fit(saving, seed=1)
     assert len(list(tmp_path.iterdir())) == 2
     assert same(other, fit(seed=1)[0])
+
+
+def test_what_another_version_began_is_begun_anew(tmp_path, monkeypatch):
+    """Its weights are not mixed with ours."""
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    with monkeypatch.context() as before:
+        before.setattr(checkpoint, "__version__", "0.0.1")
+        before.setattr(SourceObjective, "risk", lambda self, batch: torch.zeros(()))
+        fit(saving)
+    resumed, history = fit(saving)
+    straight, straight_history = fit()
+    assert same(resumed, straight)
+    assert history == straight_history
 
 
 def test_damaged_checkpoint_is_refused_in_one_line(tmp_path):

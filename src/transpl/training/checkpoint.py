@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from transpl import __version__
 from transpl.errors import unreadable
 from transpl.files import replacing
 from transpl.training.rows import Rows
 
-_FORMAT = "transpl-checkpoint-1"
+_FORMAT = "transpl-checkpoint-2"
+
+_log = logging.getLogger(__name__)
 
 
 class Checkpoint:
-    """One file, named after its job: another job in the same folder never reads it."""
+    """One file, named after its job: another job in the same folder never reads it.
+
+    Another version of this package or of torch may compute otherwise: what it began is not gone on with.
+    """
 
     def __init__(self, folder: Path, phase: str, fingerprint: str) -> None:
         self.path = folder / f"{phase}-{fingerprint[:16]}.ckpt"
@@ -25,20 +32,29 @@ class Checkpoint:
     def save(self, state: dict[str, Any]) -> None:
         """Replace the file by this state."""
         with replacing(self.path) as part:
-            torch.save({"format": _FORMAT, "fingerprint": self.fingerprint, **state}, part)
+            torch.save({"format": _FORMAT, "versions": versions(), "fingerprint": self.fingerprint, **state}, part)
 
     def load(self) -> dict[str, Any] | None:
-        """Return the stored state, or None if there is no file."""
+        """Return the stored state, or None if there is no file, or one that another version wrote."""
         if not self.path.exists():
             return None
         try:
             state = torch.load(self.path, map_location="cpu", weights_only=True)
-            if (state["format"], state["fingerprint"]) != (_FORMAT, self.fingerprint):
+            ours = (state["format"], state.get("versions")) == (_FORMAT, versions())
+            if state["fingerprint"] != self.fingerprint:
                 raise ValueError("another job")
         except Exception as error:  # torch.load raises many kinds for a damaged file
             problem = f"damaged checkpoint ({type(error).__name__})"
             raise unreadable(self.path, problem=problem, advice="Delete it to start anew.") from None
+        if not ours:
+            _log.warning("%s: written by another version of transpl or torch; training begins anew.", self.path)
+            return None
         return dict(state)
+
+
+def versions() -> dict[str, str]:
+    """Of what decides how a training goes on."""
+    return {"transpl": __version__, "torch": str(torch.__version__)}
 
 
 def fingerprint(*parts: object, rows: list[Rows]) -> str:
