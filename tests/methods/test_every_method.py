@@ -142,6 +142,19 @@ def test_fit_source_trains_what_start_from_takes(name):
     assert np.array_equal(method.predict_proba(TARGET.windows), expected.predict_proba(TARGET.windows))
 
 
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("name", ALL)
+def test_a_caller_without_gradients_gets_the_same_method(name, without_gradients):
+    with without_gradients():
+        method = tiny(name)
+        method.fit_source(SOURCE, VALIDATION)
+        method.adapt(TARGET.windows, prior_for(method))
+    expected = reference(name).predict_proba(TARGET.windows)
+    assert np.array_equal(method.predict_proba(TARGET.windows), expected)
+    method.adapt(TARGET.windows, prior_for(method))  # what it was left with can be trained on
+    assert np.array_equal(method.predict_proba(TARGET.windows), expected)
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_adapting_again_starts_from_the_source_again(name):
     method = adapted(name, labelled(9, 7))

@@ -69,6 +69,20 @@ def test_no_global_state_is_changed():
     assert dict(os.environ) == environment
 
 
+@pytest.mark.parametrize("without_gradients", [torch.no_grad, torch.inference_mode])
+def test_training_has_gradients_though_the_caller_has_none(without_gradients):
+    with without_gradients():
+        network, history = fit()
+        objective = SourceObjective(new_network())  # of tensors that no gradient may enter
+        run = {"rows": rows(24, 0), "validation": rows(12, 1), "settings": LOOP, "seed": 0, "phase": "source"}
+        trained = train(objective, execution=CPU, **run)
+        assert not torch.is_grad_enabled()
+    straight, straight_history = fit()
+    assert history == straight_history
+    assert same(network, straight)
+    assert not any(tensor.is_inference() for tensor in (*network.state_dict().values(), *trained.weights.values()))
+
+
 class Interrupted(Exception):
     pass
 

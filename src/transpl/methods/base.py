@@ -19,7 +19,7 @@ from transpl.methods.source_model import SourceModel
 from transpl.network import Classifier
 from transpl.network.inference import class_probabilities, in_batches
 from transpl.training import Execution, resolve_device
-from transpl.training.devices import threads
+from transpl.training.devices import own_gradients, threads
 from transpl.training.loop import History
 from transpl.windows import Windows
 
@@ -74,6 +74,7 @@ class Method(ABC):
         """The source model to start from: the one that is given, unless the method trains its own with another loss."""
         return model
 
+    @own_gradients()
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None) -> None:
         """Adapt to unlabelled target windows, from the source again at every call.
 

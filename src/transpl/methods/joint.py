@@ -17,7 +17,7 @@ from transpl.errors import not_negative, one_of, whole_number, wrong
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
 from transpl.network import Classifier, Network
-from transpl.training.devices import Execution, own_randomness
+from transpl.training.devices import Execution, own_gradients, own_randomness
 from transpl.training.loop import LoopSettings, Objective, train
 from transpl.training.loss_weights import Weighting
 from transpl.training.rows import Paired, Rows, both_parts, n_batches, window_rows
@@ -199,6 +199,6 @@ class JointMethod(Method):
 
 def drawn(seed: int, build: type[_Module], *arguments: object) -> _Module:
     """Build a module of random weights that depend on `seed` alone, and not on what was drawn before."""
-    with own_randomness():
+    with own_randomness(), own_gradients():
         torch.manual_seed(seed)
         return build(*arguments)

@@ -37,6 +37,7 @@ from transpl.network.inference import (
     reconstruction_error,
 )
 from transpl.training import Execution
+from transpl.training.devices import own_gradients
 from transpl.training.loop import History
 from transpl.windows import Windows
 
@@ -112,6 +113,7 @@ class TransPLMethod(Method):
             )
         return self._rows
 
+    @own_gradients()
     def adapt(
         self,
         target: Windows,

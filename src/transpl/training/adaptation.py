@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from transpl.errors import one_of, share
 from transpl.network import Network
 from transpl.network.quantizer import perplexity
-from transpl.training.devices import Execution
+from transpl.training.devices import Execution, own_gradients
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.loss_weights import LearnableWeights
 from transpl.training.rows import Rows, count, take
@@ -147,6 +147,7 @@ class AdaptationObjective(Objective):
         return repr((self.network.settings, self.settings, self.teacher))
 
 
+@own_gradients()
 def adapt_network(
     network: Network,
     source: Rows,

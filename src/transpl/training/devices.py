@@ -105,6 +105,13 @@ def own_randomness() -> Iterator[None]:
 
 
 @contextmanager
+def own_gradients() -> Iterator[None]:
+    """Inside the block gradients are computed, though the caller may have switched them off (`torch.no_grad`)."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
 def _quiet_lightning() -> Iterator[None]:
     logger = logging.getLogger("lightning_fabric")
     level = logger.level

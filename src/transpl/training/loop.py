@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from transpl.errors import not_negative, one_of, positive, whole_number
 from transpl.training.checkpoint import Checkpoint, fingerprint
-from transpl.training.devices import Execution, own_environment, own_randomness, threads
+from transpl.training.devices import Execution, own_environment, own_gradients, own_randomness, threads
 from transpl.training.early_stopping import EarlyStopping
 from transpl.training.progress import progress_bar
 from transpl.training.rows import Data, Rows, count, epoch_batches, map_parts, ordered_batches, parts, take
@@ -86,6 +86,7 @@ class Objective(nn.Module, ABC):
         return []
 
 
+@own_gradients()
 def train(
     objective: Objective,
     rows: Data,
@@ -105,7 +106,8 @@ def train(
         identity = (phase, settings, seed, execution.devices, objective.identity())
         job = fingerprint(*identity, rows=[*parts(rows), validation, objective.state_dict()])
         checkpoint = Checkpoint(execution.checkpoint_dir, phase, job)
-    run = _Run(objective, rows, validation, settings, execution, checkpoint, seed, phase)
+    data, held_out = map_parts(_with_gradients, rows), {name: _with_gradients(x) for name, x in validation.items()}
+    run = _Run(objective, data, held_out, settings, execution, checkpoint, seed, phase)
     with threads(execution.n_threads), own_randomness(), own_environment():
         weights, history = execution.fabric().launch(partial(_train_on_rank, run=run))
     return Trained({name: torch.from_numpy(value) for name, value in weights.items()}, history)
@@ -246,6 +248,11 @@ def new_optimizer(objective: Objective, settings: LoopSettings) -> torch.optim.O
     if undecayed:
         groups.append({"params": undecayed, "weight_decay": 0.0})
     return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
+
+
+def _with_gradients(values: Tensor) -> Tensor:
+    """Values that gradients may be computed from; those made in torch's inference mode are not."""
+    return values.clone() if values.is_inference() else values
 
 
 def _mix(seed: int, epoch: int, rank: int) -> int:

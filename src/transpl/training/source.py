@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from transpl.errors import one_of, share
 from transpl.network import Network, NetworkSettings
 from transpl.network.quantizer import perplexity
-from transpl.training.devices import Execution, own_randomness, threads
+from transpl.training.devices import Execution, own_gradients, own_randomness, threads
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.rows import Rows, count, shuffled_batches, take
 
@@ -94,6 +94,7 @@ def _cross_entropy(logits: Tensor, batch: Rows, loss: SourceLoss) -> Tensor:
     return F.cross_entropy(logits, batch["y"], label_smoothing=loss.label_smoothing)
 
 
+@own_gradients()
 def train_network(
     settings: NetworkSettings,
     rows: Rows,
@@ -126,7 +127,7 @@ def ready(module: _Module) -> _Module:
 def new_network(settings: NetworkSettings, rows: Rows, batch_size: int, execution: Execution, seed: int) -> Network:
     """Draw a network from `seed` and start its codebooks by k-means on the first mini-batch."""
     first = take(rows, next(shuffled_batches(count(rows), batch_size, seed, epoch=0)))
-    with threads(execution.n_threads), own_randomness():
+    with threads(execution.n_threads), own_randomness(), own_gradients():
         torch.manual_seed(seed)
         network = Network(settings).float()
         network.start_codebooks(first["x"], first.get("lengths"), seed=seed)
