@@ -33,6 +33,10 @@ def test_the_surest_of_each_class_by_hand():
     assert surest_of_each_class(labels, confidence, 1.0).all()
 
 
+def test_a_share_is_what_it_says():
+    assert surest_of_each_class(np.zeros(100, int), np.arange(100.0), 0.07).sum() == 7
+
+
 def test_windows_of_a_known_label_are_always_counted():
     labels, confidence = np.zeros(4, int), np.array([np.inf, 0.9, np.inf, np.inf])
     assert surest_of_each_class(labels, confidence, 0.25).tolist() == [True, False, True, True]

@@ -28,7 +28,8 @@ def pseudo_labelled(n: int, time: int = 16) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("n", "ratio", "expected"), [(10, 0.5, 5), (5, 0.5, 2), (3, 0.2, 1), (1, 0.1, 1), (0, 0.5, 0), (4, 1.0, 4)]
+    ("n", "ratio", "expected"),
+    [(10, 0.5, 5), (5, 0.5, 2), (3, 0.2, 1), (1, 0.1, 1), (0, 0.5, 0), (4, 1.0, 4), (90, 0.7, 63)],
 )
 def test_the_most_confident_share_is_trusted_at_least_one(n, ratio, expected):
     chosen = most_confident(torch.linspace(0, 1, n), ratio)

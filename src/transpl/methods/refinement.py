@@ -12,6 +12,7 @@ from transpl.markov import TransitionCounts
 from transpl.markov.evidence import class_log_probabilities
 from transpl.methods.few_labels import UNKNOWN
 from transpl.methods.vote import Chunks, Vote
+from transpl.shares import at_least
 from transpl.training.adaptation import CERTAIN
 
 TARGET_IS_WORTH = 10  # times the source; see `weighed_against_source`
@@ -100,5 +101,5 @@ def surest_of_each_class(
     for k in np.unique(labels):
         rows = np.flatnonzero(labels == k)
         order = np.argsort(-confidence[rows], kind="stable")
-        chosen[rows[order[: int(np.ceil(share * len(rows)))]]] = True
+        chosen[rows[order[: at_least(share, len(rows))]]] = True
     return chosen

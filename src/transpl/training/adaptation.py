@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from transpl.errors import one_of, share
 from transpl.network import Network
 from transpl.network.quantizer import perplexity
+from transpl.shares import at_most
 from transpl.training.devices import Execution, own_gradients
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.loss_weights import LearnableWeights
@@ -193,7 +194,7 @@ def joined(source: Rows, target: Rows) -> Rows:
 def most_confident(confidence: Tensor, ratio: float) -> Tensor:
     """Indices of the `ratio` share of rows with the highest confidence, at least one and all that are CERTAIN."""
     n, certain = len(confidence), int((confidence == CERTAIN).sum())
-    return torch.argsort(confidence, descending=True, stable=True)[: max(1, certain, int(ratio * n)) if n else 0]
+    return torch.argsort(confidence, descending=True, stable=True)[: max(1, certain, at_most(ratio, n)) if n else 0]
 
 
 def _mean(losses: Tensor) -> Tensor:

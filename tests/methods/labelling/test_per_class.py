@@ -20,6 +20,10 @@ def test_each_predicted_class_gives_its_share_and_at_least_one(share, rows):
     assert np.flatnonzero(most_confident_per_class(LABELS, CONFIDENCE, share)).tolist() == rows
 
 
+def test_a_share_is_what_it_says():
+    assert most_confident_per_class(np.zeros(90, int), np.arange(90.0), 0.7).sum() == 63
+
+
 def test_selections_of_growing_shares_contain_each_other():
     rng = np.random.default_rng(0)
     labels, confidence = rng.integers(0, 6, 200), rng.random(200).round(1)  # with ties
