@@ -10,6 +10,7 @@ from conftest import refusal
 
 from transpl.benchmark import Evaluator, Pair, split_pair
 from transpl.datasets import make_shifted
+from transpl.methods import LearntRows
 from transpl.methods.registry import create
 from transpl.windows import Windows
 
@@ -49,6 +50,19 @@ def test_scores_are_of_the_test_part_and_of_all_pseudo_labels(split):
     wrong_once = THERE.y_train.copy()
     wrong_once[0] = (wrong_once[0] + 1) % 3
     assert evaluator.score_labels(wrong_once)["accuracy"] == 0.95
+
+
+def test_rows_that_were_learnt_from_are_scored_by_themselves(split):
+    _, evaluator = split
+    rows = np.array([3, 5, 8, 19])
+    labels = THERE.y_train[rows]
+    assert evaluator.score_learnt(LearntRows(rows, labels)) == {"rows": 4, "share": 0.2, "accuracy": 1.0}
+    labels[1] = (labels[1] + 1) % 3
+    assert evaluator.score_learnt(LearntRows(rows, labels))["accuracy"] == 0.75
+    assert evaluator.score_learnt(LearntRows(rows[:0], labels[:0])) == {"rows": 0, "share": 0.0}
+    for bad in (LearntRows(rows, labels[:3]), LearntRows(rows + 1, labels), LearntRows(rows * 0, labels)):
+        with refusal("learnt", "rows of 20"):
+            evaluator.score_learnt(bad)
 
 
 def test_answers_for_fewer_rows_are_refused(split):

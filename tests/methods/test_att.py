@@ -236,6 +236,20 @@ def test_history_tells_how_much_of_the_target_was_learnt(method):
     assert coverage[4] == coverage[5] > coverage[2]
 
 
+def test_the_rows_it_learnt_from_are_those_of_the_last_round(source, method, monkeypatch):
+    seen = []
+    opinions = TriNetwork.opinions
+    monkeypatch.setattr(TriNetwork, "opinions", lambda self, w: seen.append(opinions(self, w)) or seen[-1])
+    again = adapted(source)
+    expected = agreed(*seen[1], SETTINGS.threshold)  # round 1 of two: all rows are candidates
+    rows, labels = again.learnt_rows
+    assert np.array_equal(rows, np.flatnonzero(expected))
+    assert np.array_equal(labels, tri_training_labels(*seen[1]).labels[rows])
+    assert len(rows) / 15 == pytest.approx(method.history["adapt"][-1]["coverage"])
+    again.start_from(source)
+    assert again.learnt_rows is None
+
+
 @pytest.mark.parametrize("epochs_before", [3, 5])
 def test_resumed_inside_a_round_equals_uninterrupted(source, method, epochs_before, tmp_path, monkeypatch):
     """The labelled set is in the checkpoint: in its second epoch a round draws nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import fields, replace
 from functools import cache
 
@@ -131,6 +132,7 @@ def test_life_of_a_method(name):
     assert all(type(value) is float for phase in method.history.values() for row in phase for value in row.values())
     assert np.array_equal(p, reference(name).predict_proba(TARGET.windows)), "same seed, same numbers"
     assert method.history == reference(name).history
+    assert json.loads(json.dumps(method.details)) == method.details == reference(name).details
 
 
 @pytest.mark.parametrize("name", ALL)

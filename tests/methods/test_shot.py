@@ -173,6 +173,14 @@ def test_a_model_worse_than_guessing_on_the_source_is_not_kept(
     assert np.array_equal(method.predict_proba(TARGET), class_probabilities(source.network, TARGET)) == stays
     assert [message.endswith("the source model stays.") for message in caplog.messages] == [True] * stays
     assert method.adapt_history["adapt"], "what happened is on record either way"
+    if guard:
+        told = method.details["source_guard"]
+        assert told["held_back"] is stays
+        assert (told["cross_entropy"], told["bound"]) == pytest.approx((cross_entropy, math.log(K)))
+    else:
+        assert method.details == {}
+    method.start_from(source)
+    assert method.details == {}
 
 
 @pytest.mark.parametrize(("worse_by", "stays"), [(0.1, True), (-0.1, False)])

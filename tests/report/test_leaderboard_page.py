@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -198,6 +199,28 @@ def test_runs_show_stages_epochs_and_channels(tmp_path):
         "channel 0: 0.94, distance 0.050 channel 1: 0.02, distance 0.400",
     ):
         assert words in one
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (
+            {"learnt_from": {"rows": 12, "share": 0.5, "accuracy": 0.915}},
+            "learnt from 12 target windows (50 %), labels right in 91.5 %",
+        ),
+        ({"learnt_from": {"rows": 0, "share": 0.0}}, "learnt from 0 target windows (0 %) "),
+        (
+            {"source_guard": {"held_back": True, "cross_entropy": 2.0, "bound": 1.8}},
+            "source guard the source model stays",
+        ),
+        ({"source_guard": {"held_back": False, "cross_entropy": 1.0, "bound": 1.8}}, "source guard passed"),
+    ],
+)
+def test_runs_show_what_methods_have_to_tell(tmp_path, told, words):
+    store, run = bench(tmp_path, []), spec("shot")
+    store.plan([run])
+    store.write(run, replace(result(run, 0.5), details=told), {})
+    assert words in text_of(page_of(tmp_path))
 
 
 def test_failures_come_first_with_their_error(tmp_path):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from transpl.benchmark.metrics import cross_entropies, label_scores, scores
 from transpl.datasets import Dataset
 from transpl.errors import wrong
-from transpl.methods import Labelled, Method
+from transpl.methods import Labelled, LearntRows, Method
 from transpl.methods.proportions import label_proportions
 from transpl.sources import hold_out
 from transpl.windows import Windows, as_windows
@@ -50,6 +50,18 @@ class Evaluator:
     def score_labels(self, labels: ArrayLike) -> dict[str, float]:
         """Scores of pseudo-labels (n,) of the target's train part, all rows, whatever their confidence."""
         return label_scores(self._train.y, self._checked(labels, self._train), self._train.n_classes)
+
+    def score_learnt(self, learnt: LearntRows) -> dict[str, float]:
+        """How many rows of the target's train part a method learnt from, their share, and of how many of them the
+        label is right ("accuracy", not there if there are none).
+        """
+        rows, labels = np.asarray(learnt.rows), np.asarray(learnt.labels)
+        n = len(self._train.y)
+        if rows.shape != labels.shape or len(np.unique(rows)) != len(rows) or not np.isin(rows, np.arange(n)).all():
+            expected = f"different rows of {n}, and a label for each"
+            raise wrong("learnt", expected=expected, got=f"{rows.shape}, {labels.shape}", advice="Number the target.")
+        right = {"accuracy": float((self._train.y[rows] == labels).mean())} if len(rows) else {}
+        return {"rows": len(rows), "share": len(rows) / n, **right}
 
     def test_risk(self, method: Method) -> float:
         """Cross entropy of a method on the target's test part; an oracle, for comparison only."""

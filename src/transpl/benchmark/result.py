@@ -21,7 +21,8 @@ class Result:
     "adapt", "predict"; or "label"
     epochs : how many, by phase
     risks : what each rule of selection thinks of the adapted classifier, lower is better (see `selection`)
-    details : what else a method has to tell, such as codebook usage and channel weights
+    details : what else a method has to tell, such as codebook usage and channel weights, whether SHOT's guard held it
+    back, and how right ATT is on the rows it learns from
     versions : of Python, this package and those that the numbers depend on
     fingerprint : hash of predictions, pseudo-labels and losses per epoch; equal for runs that agree to the last bit
     error : why there are no scores, or None

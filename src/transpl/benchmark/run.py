@@ -50,7 +50,7 @@ def run_method(
         test={} if answers.probabilities is None else evaluator.score(answers.probabilities),
         pseudo_labels={when: evaluator.score_labels(found.labels) for when, found in answers.labels.items()},
         risks=all_risks(method, pair, evaluator) if goal == "adapt" else {},
-        details=details_of(method, pair.target),
+        details=details_of(method, pair.target, evaluator),
         seconds={
             "source": method.source.seconds if method.starts_from_source else 0.0,
             "start": started - start,

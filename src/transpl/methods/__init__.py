@@ -2,8 +2,8 @@
 pairs or tables.
 """
 
-from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
+from transpl.methods.base import Labelled, LearntRows, Method, PseudoLabels, SourceModel
 from transpl.methods.transpl import TransPLMethod
 from transpl.methods.transpl_settings import TransPLSettings
 
-__all__ = ["Labelled", "Method", "PseudoLabels", "SourceModel", "TransPLMethod", "TransPLSettings"]
+__all__ = ["Labelled", "LearntRows", "Method", "PseudoLabels", "SourceModel", "TransPLMethod", "TransPLSettings"]

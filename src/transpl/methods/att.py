@@ -64,7 +64,7 @@ class ATT(Method):
     The third, which predicts, starts as the trained head of the source model rather than anew: it fits the encoder
     it sits on. After `adapt`, `label_record` holds the labels by both heads of all target rows, "initial" after the
     epochs on the source, and "final" unless training ended with them; the history's "coverage" is the share of target
-    rows that was learnt from.
+    rows that was learnt from, and `learnt_rows` are those of the last round.
     """
 
     Settings = ATTSettings
@@ -88,6 +88,7 @@ class ATT(Method):
         self.classifier = ready(objective.model)
         first, last = objective.first_labels(), self.pseudo_label(target)
         self.label_record = {"initial": last} if first is None else {"initial": first, "final": last}
+        self.learnt_rows = objective.learnt_rows()
 
     def _objective(self, target: Windows) -> TriTrainingObjective:
         model = drawn(self.seed + 1, TriNetwork, copy.deepcopy(self.source.network))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from torch import nn
 
 from transpl.errors import InputError, wrong
 from transpl.markov.posterior import check_prior
-from transpl.methods.data import Labelled, PseudoLabels
+from transpl.methods.data import Labelled, LearntRows, PseudoLabels
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.network import Classifier
@@ -23,14 +23,16 @@ from transpl.training.devices import own_gradients, threads
 from transpl.training.loop import History
 from transpl.windows import Windows
 
-__all__ = ["Labelled", "Method", "PseudoLabels", "SourceModel"]
+__all__ = ["Labelled", "LearntRows", "Method", "PseudoLabels", "SourceModel"]
 
 
 class Method(ABC):
     """The life of a method: learn the source, adapt to a target, predict.
 
     Subclasses write `_adapt`, and leave the classifier they end with in `self.classifier`; those that label by other
-    means than this classifier also write `pseudo_label`. The class attributes say what a method is like:
+    means than this classifier also write `pseudo_label`. What there is to tell of an adaptation they leave in
+    `self.details`, as plain values for JSON by name; and in `self.learnt_rows` which target rows they chose to learn
+    from, for whoever holds the labels to judge them. The class attributes say what a method is like:
 
     Settings : its frozen dataclass of settings
     starts_from_source : it starts from the trained source network (else only from the source's rows)
@@ -51,6 +53,8 @@ class Method(ABC):
         self.classifier: Classifier | None = None
         self.adapt_history: dict[str, History] = {}
         self.label_record: dict[str, PseudoLabels] = {}
+        self.details: dict[str, Any] = {}
+        self.learnt_rows: LearntRows | None = None
         self._source: SourceModel | None = None
 
     def fit_source(self, source: Labelled, validation: Labelled) -> None:
@@ -69,6 +73,7 @@ class Method(ABC):
             _need_equal_length(model.validation.windows, "validation", model.source.windows.values.shape[2])
         self._source = model
         self.classifier, self.adapt_history, self.label_record = None, {}, {}
+        self.details, self.learnt_rows = {}, None
 
     def source_for(self, model: SourceModel) -> SourceModel:
         """The source model to start from: the one that is given, unless the method trains its own with another loss."""
@@ -81,7 +86,9 @@ class Method(ABC):
         prior : known class proportions of the target (K,), for methods that use them
         """
         self.check_target(target)
-        self._adapt(target, self.checked_prior(prior))
+        prior = self.checked_prior(prior)
+        self.details, self.learnt_rows = {}, None
+        self._adapt(target, prior)
 
     @abstractmethod
     def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None: ...

@@ -1,4 +1,4 @@
-"""What goes into a method and comes out of it: labelled windows, pseudo-labels."""
+"""What goes into a method and comes out of it: labelled windows, pseudo-labels, rows it learnt from."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ class Labelled:
     def rows(self) -> Rows:
         """Tensors to train on: x, y, and lengths if they differ."""
         return {**window_rows(self.windows.in_memory()), "y": label_tensor(self.y)}
+
+
+class LearntRows(NamedTuple):
+    """The target rows that a method learnt from when its training ended, and what it took them for."""
+
+    rows: NDArray[np.int64]  # (m,), indices
+    labels: NDArray[np.int64]  # (m,)
 
 
 class PseudoLabels(NamedTuple):

@@ -184,13 +184,15 @@ class SHOT(PseudoLabelMethod):
     def _lost_the_source(self, cross_entropy: float) -> bool:
         """Whether a model with this cross entropy on held-out source tells less than a guess, and once told more."""
         bound = max(math.log(self.n_classes), self._source_cross_entropy())
-        if cross_entropy > bound:
+        held_back = cross_entropy > bound
+        self.details["source_guard"] = {"held_back": held_back, "cross_entropy": cross_entropy, "bound": bound}
+        if held_back:
             _log.info(
                 "SHOT: source cross entropy %.3f, before or of a guess %.3f; the source model stays.",
                 cross_entropy,
                 bound,
             )
-        return cross_entropy > bound
+        return held_back
 
     def _source_cross_entropy(self) -> float:
         """Of the source model itself, on held-out source."""

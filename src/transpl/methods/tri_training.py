@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.errors import not_negative, share, whole_number
-from transpl.methods.data import PseudoLabels
+from transpl.methods.data import LearntRows, PseudoLabels
 from transpl.methods.labelling import agreed, candidate_share, tri_training_labels
 from transpl.network import Classifier, Network
 from transpl.network.inference import in_batches
@@ -138,6 +138,11 @@ class TriTrainingObjective(Objective):
         if bool(self.first_opinions.isnan().any()):
             return None
         return tri_training_labels(*self.first_opinions.cpu().numpy())
+
+    def learnt_rows(self) -> LearntRows:
+        """T_l as it is."""
+        rows = np.flatnonzero(self.chosen.cpu().numpy())
+        return LearntRows(rows, self.labels.cpu().numpy()[rows])
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
         batch = self._labelled(batch)

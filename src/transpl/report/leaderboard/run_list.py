@@ -97,9 +97,18 @@ def _label_scores(scores: Mapping[str, float]) -> str:
     return ", ".join(f"{name.replace('_', ' ').replace('macro f1', 'macro-F1')} {v:.2f}" for name, v in scores.items())
 
 
+def _learnt_from(learnt: Mapping[str, float]) -> str:
+    right = f", labels right in {100 * learnt['accuracy']:.1f} %" if "accuracy" in learnt else ""
+    return f"{counted(int(learnt['rows']), 'target window')} ({100 * learnt['share']:.0f} %){right}"
+
+
 def _details(details: Mapping[str, Any]) -> str:
-    """What TransPL tells of its channels and codes."""
+    """What ATT tells of the rows it learns from, SHOT of its guard, TransPL of its channels and codes."""
     parts = []
+    if learnt := details.get("learnt_from"):
+        parts.append(f"<dt>learnt from</dt><dd>{escape(_learnt_from(learnt))}</dd>")
+    if guard := details.get("source_guard"):
+        parts.append(f"<dt>source guard</dt><dd>{'the source model stays' if guard['held_back'] else 'passed'}</dd>")
     if weights := details.get("channel_weights"):
         distances = details.get("channel_distances") or [None] * len(weights)
         items = "".join(_channel(c, w, d) for c, (w, d) in enumerate(zip(weights, distances, strict=False)))
