@@ -61,6 +61,13 @@ def test_one_row_a_domain_is_harmless():
     assert terms["coral"] == 0
 
 
+def test_learnt_weights_do_not_decay():
+    of_alignment = objective()
+    assert of_alignment.weighting.scales is not None
+    assert [parameter is of_alignment.weighting.scales.s for parameter in of_alignment.undecayed()] == [True]
+    assert objective(weighting="fixed").undecayed() == []
+
+
 def test_weights_are_learnt_unless_fixed():
     names = {"cross_entropy", "mmd", "coral", "entropy"}
     learnt, fixed = objective().weighting, objective(weighting="fixed", mmd_weight=2.0).weighting

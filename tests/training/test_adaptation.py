@@ -6,6 +6,7 @@ import torch
 from transpl.network import Network, NetworkSettings
 from transpl.training import Execution, LoopSettings, adapt_network
 from transpl.training.adaptation import AdaptationObjective, AdaptationSettings, joined, most_confident
+from transpl.training.loop import new_optimizer
 
 SETTINGS = NetworkSettings(
     n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0.0
@@ -34,6 +35,14 @@ def pseudo_labelled(n: int, time: int = 16) -> dict:
 def test_the_most_confident_share_is_trusted_at_least_one(n, ratio, expected):
     chosen = most_confident(torch.linspace(0, 1, n), ratio)
     assert sorted(chosen.tolist()) == list(range(n - expected, n))
+
+
+def test_learnt_weights_decay_as_in_the_authors_code(network):
+    """Those of methods that align domains do not."""
+    objective = AdaptationObjective(network, AdaptationSettings())
+    (group,) = new_optimizer(objective, LoopSettings(weight_decay=0.3)).param_groups
+    assert group["weight_decay"] == 0.3
+    assert any(parameter is objective.weights.s for parameter in group["params"])
 
 
 def test_loss_by_hand(network):
