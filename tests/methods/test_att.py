@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -194,6 +195,15 @@ def test_a_round_labels_the_candidates_that_both_heads_agree_on(objective, monke
         before = objective.chosen
         objective.start_epoch(epoch + 1)
         assert objective.chosen is before, "kept for the whole round"
+
+
+def test_a_round_that_labels_nothing_is_logged(objective, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, logger="transpl.methods.tri_training")
+    apart = np.tile(np.array([[[0.9, 0.1]], [[0.1, 0.9]]]), (1, 15, 1))
+    monkeypatch.setattr(TriNetwork, "opinions", lambda self, windows: apart)
+    objective.start_epoch(4)
+    assert not objective.chosen.any()
+    assert caplog.messages == ["ATT: in round 1 the heads agree on no row; the predictor learns from the source."]
 
 
 def test_labels_before_and_after_adaptation(source, method):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ from transpl.training.source import freeze
 from transpl.windows import Windows
 
 _DRAWS = 3  # keeps the draws of candidates apart from the order of the batches
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class TriTrainingObjective(Objective):
         p1, p2 = opinions = self.model.opinions(self.target)
         chosen = candidates(len(self.target), k, self.settings.rounds, self.seed)
         chosen &= agreed(p1, p2, self.settings.threshold)
+        if not chosen.any():
+            _log.info("ATT: in round %d the heads agree on no row; the predictor learns from the source.", k)
         device = self.labels.device
         self.labels = label_tensor(tri_training_labels(p1, p2).labels).to(device)
         self.chosen = torch.from_numpy(chosen).to(device)
