@@ -361,6 +361,14 @@ def test_settings_of_every_data_set_and_preset(name):
         Settings.for_dataset("ucihar", no_such_field=1)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_no_phase_is_longer_than_the_most_epochs(name):
+    settings = entry(name).method.Settings(max_epochs=3)
+    loops = [getattr(settings, each)() for each in dir(settings) if each.endswith("_loop")]
+    assert loops
+    assert {each.max_epochs for each in loops} == {3}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ALL if name not in NEVER_TRAINS_ON_THE_TARGET])
 def test_not_much_worse_than_no_adapt_on_a_shifted_pair(name):

@@ -35,7 +35,7 @@ _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not publi
 class CodeClassifierSettings(PseudoLabelSettings):
     """encoding : of a code, "one-hot" or "embedding"
     classifier_lr : learning rate of the code classifier, which is trained on the source alone
-    classifier_epochs : at most so many for it
+    classifier_epochs : at most so many for it, and at most `max_epochs`
     classifier_patience : looks at its validation loss without gain after which it stops
     relabel : "never", for the code classifier knows the codes of the source model and no others
     """
@@ -54,7 +54,8 @@ class CodeClassifierSettings(PseudoLabelSettings):
         whole_number("classifier_patience", self.classifier_patience, least=1)
 
     def classifier_loop(self) -> LoopSettings:
-        return self.loop(self.classifier_lr, self.classifier_patience, max_epochs=self.classifier_epochs)
+        epochs = min(self.classifier_epochs, self.max_epochs)
+        return self.loop(self.classifier_lr, self.classifier_patience, max_epochs=epochs)
 
 
 class CodeObjective(Objective):

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class SHOTSettings(PseudoLabelSettings):
     r"""entropy_weight, diversity_weight, label_weight : of the terms of `SHOTObjective`; with all at 0 there is nothing
         to learn, the source model stays. Diversity assumes that classes are about equally frequent in the target
-    adapt_epochs : the length of the training, for no validation tells when to stop
+    adapt_epochs : the length of the training, for no validation tells when to stop; at most `max_epochs`
     freeze_head : the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees
     confidence : by "distance" to the centroids, or by the "entropy" of p
     source_guard : keep the source model if the adapted one is worse than it and than a uniform guess, CE > ln K, on
@@ -82,7 +82,7 @@ class SHOTSettings(PseudoLabelSettings):
     def adapt_loop(self) -> LoopSettings:
         if self.with_source:
             return super().adapt_loop()
-        fixed_length = {"max_epochs": self.adapt_epochs, "keep": "last"}
+        fixed_length = {"max_epochs": min(self.adapt_epochs, self.max_epochs), "keep": "last"}
         return self.loop(self.adapt_lr, self.adapt_patience, warmup_steps=self.warmup_steps, **fixed_length)
 
 
