@@ -172,12 +172,35 @@ def test_opposed_witnesses_of_the_same_strength_keep_their_parts():
     assert abs(found.classifier) > 1e-3
 
 
+@pytest.mark.parametrize("temper", [0.01, 1e-3])
+@pytest.mark.parametrize("network", [None, 1.5, 1e4])
+@pytest.mark.parametrize("vote", ["mean", "product"])
+def test_what_is_too_unlikely_for_a_float_before_it_is_tempered_adds_up(vote, network, temper):
+    e = made_up(vote=vote, sharpness=1e4, network=network, prior=PRIOR, temper=temper)
+    for window in range(len(e)):
+        for label, against in permutations(CLASSES, 2):
+            adds_up(e, window, label, against)
+
+
+def test_the_mean_of_channels_too_unlikely_for_a_float_is_shared_out_by_its_transitions():
+    """All channels are certain of the third class; between the others they are as they were, and so are the parts."""
+    table = made_up().log_probabilities.copy()
+    plain = made_up(log_probabilities=table, temper=0.01)
+    table[2] += 1000
+    e = made_up(log_probabilities=table, temper=0.01)
+    assert not e.code_probabilities[0, :2].any()
+    found = adds_up(e, 0, "stand", "sit")
+    np.testing.assert_allclose(found.log_odds, plain.contributions(0, "stand", "sit").log_odds)
+    np.testing.assert_allclose(found.transitions.sum(axis=1), found.channels, atol=1e-12)
+    assert found.channels.all()
+
+
 def test_slope_of_the_logarithm():
-    assert _log_slope(0.25, 0.25) == 4
-    assert _log_slope(0.25 * (1 + 1e-15), 0.25) == pytest.approx(4)
-    assert _log_slope(0.5, 5e-324) == pytest.approx(-2 * math.log(5e-324), rel=1e-2)
+    assert _log_slope(0.0) == 1
+    assert _log_slope(1e-15) == pytest.approx(1, rel=1e-14)
+    assert _log_slope(1e4) == 1e4
     for a, b in ((0.2, 0.7), (0.7, 0.2), (0.5, 0.4)):
-        assert _log_slope(a, b) == pytest.approx(math.log(a / b) / (a - b), rel=1e-13)
+        assert _log_slope(math.log(a / b)) == pytest.approx(math.log(a / b) / (a - b) * max(a, b), rel=1e-13)
 
 
 @each_vote

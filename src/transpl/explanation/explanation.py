@@ -17,11 +17,10 @@ from transpl.explanation.evidence import Evidence, evidence_of
 from transpl.explanation.files import read_explanation, write_explanation
 from transpl.explanation.nearest import NearestWindows
 from transpl.explanation.sentence import sentence_of
-from transpl.markov.calibration import tempered
 from transpl.markov.counts import check_codes
 from transpl.markov.evidence import divisors, each_transition, mean_over_transitions
-from transpl.markov.joining import VOTES, joined_channels, joined_with_classifier, log_opinion
-from transpl.markov.posterior import CONFIDENCE, LENGTHS, channel_posteriors
+from transpl.markov.joining import VOTES, joined_channels, joined_vote, log_joined_channels, log_opinion
+from transpl.markov.posterior import CONFIDENCE, LENGTHS, log_channel_posteriors
 
 ANSWERING = ("source", "markov", "finetune")
 
@@ -126,7 +125,12 @@ class Explanation:
     @cached_property
     def posteriors(self) -> NDArray[np.float64]:
         r"""p(k | X^d) = softmax_k [ a log p(X^d | k) + log p(k) / \tau ], (n, D, K): what each channel says alone."""
-        return channel_posteriors(self.sharpness * self.log_likelihoods, self.prior, self.prior_temperature)
+        return np.exp(self.log_posteriors)
+
+    @cached_property
+    def log_posteriors(self) -> NDArray[np.float64]:
+        """log p(k | X^d), (n, D, K), also where `posteriors` are too small for a float; -inf for impossible classes."""
+        return log_channel_posteriors(self.sharpness * self.log_likelihoods, self.prior, self.prior_temperature)
 
     @property
     def votes(self) -> NDArray[np.float64]:
@@ -149,12 +153,25 @@ class Explanation:
         return joined_channels(self.log_likelihoods, self.shares, self.prior, tau, vote, self.sharpness)
 
     @cached_property
+    def log_code_probabilities(self) -> NDArray[np.float64]:
+        """log v, (n, K), also where v is too small for a float; -inf for a class that is impossible."""
+        vote, tau = self.vote, self.prior_temperature
+        return log_joined_channels(self.log_likelihoods, self.shares, self.prior, tau, vote, self.sharpness)
+
+    @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """y, (n, K): those of `pseudo_label`."""
-        y = self.code_probabilities
-        if self.opinions is not None and self.classifier_sharpness is not None:
-            y = joined_with_classifier(y, self.opinions, self.classifier_sharpness)
-        return tempered(y, self.temper)
+        return joined_vote(
+            self.log_likelihoods,
+            self.shares,
+            self.prior,
+            self.prior_temperature,
+            self.vote,
+            self.sharpness,
+            self.opinions,
+            self.classifier_sharpness,
+            self.temper,
+        )
 
     @property
     def labels(self) -> NDArray:

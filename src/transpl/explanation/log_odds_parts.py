@@ -7,10 +7,11 @@ and q' has no part. By the product
 
     log v_a - log v_b = \sum_d share_d (\sum_t score_{d,t} + prior)
 
-is a sum already. By the mean it is (v_a - v_b) times a slope, and v_a - v_b is shared out as in `probability_parts`.
+is a sum already. By the mean it is (v_a - v_b) / max(v_a, v_b) times a slope, and that difference is shared out as in
+`probability_parts`. All are made of logarithms, for v may be too small for a float where y is not.
 
-A probability below 1e-12 counts as 1e-12; all parts then shrink alike. Where the codes rule a class out (v = 0), the
-classifier has no say, and neither have transitions if it was the source or the prior that knew nothing of the class.
+A probability y below 1e-12 counts as 1e-12; all parts then shrink alike. Where a class is impossible (v = 0), the
+classifier has no say, and neither have transitions, for it was the source or the prior that knew nothing of it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from transpl.explanation.odds import Odds
-from transpl.explanation.probability_parts import Parts, probability_parts
-from transpl.markov.joining import log_opinion
+from transpl.explanation.probability_parts import Parts, shared_out
+from transpl.markov.joining import log_opinion, log_votes
 
 if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
@@ -33,30 +34,28 @@ CLASSIFIERS_SHARE = 0.5  # of the say, where it votes
 
 def log_odds_parts(one: Explanation, a: int, b: int, odds: Odds) -> Parts:
     """Split log y_a - log y_b of an explanation of one window."""
-    y, v = one.probabilities[0].tolist(), one.code_probabilities[0].tolist()
+    y, log_v = one.probabilities[0].tolist(), one.log_code_probabilities[0].tolist()
     margin = math.log(max(y[a], LEAST)) - math.log(max(y[b], LEAST))
-    parts = _product_parts(one, odds) if one.vote == "product" else probability_parts(one, a, b, odds)
-    if v[a] == 0 or v[b] == 0:
-        return _of_codes_alone(one, parts, margin)
-    c, opinion = _classifier(one, a, b)
-    slope = _log_slope(v[a], v[b])
-    kept = c * _kept(margin, c * (slope * (v[a] - v[b]) + opinion), min(y[a], y[b]))
-    return _times(parts, kept if one.vote == "product" else kept * slope)._replace(classifier=kept * opinion)
+    if math.inf in (-log_v[a], -log_v[b]):
+        return Parts(np.zeros_like(odds.scores), one.shares * margin)
+    of_codes, (c, opinion) = log_v[a] - log_v[b], _classifier(one, a, b)
+    parts = _product_parts(one, odds) if one.vote == "product" else _mean_parts(one, a, b, odds, of_codes)
+    kept = c * _kept(margin, c * (of_codes + opinion), min(y[a], y[b]))
+    return _times(parts, kept)._replace(classifier=kept * opinion)
 
 
 def _product_parts(one: Explanation, odds: Odds) -> Parts:
     r"""share_d score_{d,t}, and share_d (\sum_t score_{d,t} + prior)."""
-    with np.errstate(invalid="ignore"):  # a share of 0 times infinite odds
-        transitions = one.shares[:, None] * odds.scores
-        return Parts(transitions, transitions.sum(axis=1) + one.shares * odds.prior)
+    transitions = one.shares[:, None] * odds.scores
+    return Parts(transitions, transitions.sum(axis=1) + one.shares * odds.prior)
 
 
-def _of_codes_alone(one: Explanation, parts: Parts, margin: float) -> Parts:
-    """The whole margin in proportion to `parts`; by share and without transitions where these are infinite."""
-    whole = float(parts.channels.sum())
-    if whole != 0 and math.isfinite(whole):
-        return _times(parts, margin / whole)
-    return Parts(np.zeros_like(parts.transitions), one.shares * margin)
+def _mean_parts(one: Explanation, a: int, b: int, odds: Odds, log_ratio: float) -> Parts:
+    """log v_a - log v_b in proportion to what each channel adds to v_a - v_b."""
+    votes, log_v = log_votes(one.log_posteriors, one.shares)[0], one.log_code_probabilities[0]
+    larger = max(log_v[a], log_v[b])
+    parts = shared_out(np.exp(votes[:, a] - larger), np.exp(votes[:, b] - larger), odds)
+    return _times(parts, _log_slope(log_ratio))
 
 
 def _classifier(one: Explanation, a: int, b: int) -> tuple[float, float]:
@@ -67,12 +66,10 @@ def _classifier(one: Explanation, a: int, b: int) -> tuple[float, float]:
     return CLASSIFIERS_SHARE * one.temper, float(opinion[a] - opinion[b])
 
 
-def _log_slope(a: float, b: float) -> float:
-    """Return (log a - log b) / (a - b), 1 / a in the limit; exact also where both are nearly the same."""
-    r = (a - b) / b
-    if abs(r) > 0.5:
-        return (math.log(a) - math.log(b)) / (a - b)
-    return (math.log1p(r) / r if r else 1.0) / b
+def _log_slope(log_ratio: float) -> float:
+    """Return log (a / b) divided by (a - b) / max(a, b), 1 in the limit; exact also where both are nearly the same."""
+    size = abs(log_ratio)
+    return size / -math.expm1(-size) if size else 1.0
 
 
 def _kept(margin: float, whole: float, least_likely: float) -> float:

@@ -47,7 +47,8 @@ def _of_the_log_odds(one: Explanation) -> list[str]:
     if len(one.classes) == 1:
         return ["there is no other class"]
     found = contributions_of(one)
-    if not found.transitions.any() and one.code_probabilities[0, one.class_index("against", found.against)] == 0:
+    b = one.class_index("against", found.against)
+    if not found.transitions.any() and np.isneginf(one.log_code_probabilities[0, b]):
         return ["no other class is possible by the source and the class proportions given"]
     parts = np.append(found.channels, found.classifier).clip(min=0)
     if not parts.any():

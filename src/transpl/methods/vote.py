@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.errors import InputError
-from transpl.markov.calibration import fit_sharpness, tempered
+from transpl.markov.calibration import fit_sharpness
 from transpl.markov.evidence import divisors, mean_over_transitions
-from transpl.markov.joining import common_opinion, joined_channels, joined_with_classifier, log_opinion
+from transpl.markov.joining import common_opinion, joined_channels, joined_vote, log_opinion
 from transpl.markov.posterior import confidence
 from transpl.methods.base import PseudoLabels
 from transpl.methods.transpl_settings import TransPLSettings
@@ -59,7 +59,7 @@ class HeldOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Vote:
-    """A labeller of windows; see `joined_channels` and `joined_with_classifier` for the equations.
+    """A labeller of windows; see `joined_channels` and `log_joined_with_classifier` for the equations.
 
     log_probabilities : (K, D, n_c, n_c) of transitions by class
     shares : (D,) of the channels, sum 1
@@ -89,23 +89,18 @@ class Vote:
 
     def probabilities(self, coded: Coded) -> NDArray[np.float64]:
         """y, (n, K)."""
-        return tempered(self._untempered(coded), self.temper)
-
-    def _untempered(self, coded: Coded) -> NDArray[np.float64]:
         settings = self.settings
-        v = joined_channels(
+        return joined_vote(
             mean_over_transitions(coded.codes, self.log_probabilities, settings.length),
             self.shares,
             self.prior,
             settings.prior_temperature,
             settings.vote,
             self.sharpness,
+            None if self.classifier_sharpness is None else coded.opinion,
+            self.classifier_sharpness,
+            self.temper,
         )
-        if self.classifier_sharpness is None:
-            return v
-        opinion = coded.opinion
-        assert opinion is not None
-        return joined_with_classifier(v, opinion, self.classifier_sharpness)
 
 
 def calibrated(
