@@ -171,7 +171,6 @@ def test_the_vote_is_told_as_it_is():
         "the factors multiply, to the lead exactly",
         "a vote of the channels over the patterns that follow each other, and of the network",
         "right by the vote of channels and network",
-        "What channels and network vote",
         "learn the vote's probabilities",
         "On the source the network of the best round",
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from transpl.datasets import make_shifted
 pytest.importorskip("fcntl", reason="the browser is driven over pipes, which need a POSIX system")
 
 from headless_browser import browser, find_browser
-from made_up_explanation import made_up
+from made_up_explanation import CLASSES, made_up
 from made_up_results import saved, shift, summary
 
 from transpl.report.adaptation.page import render
@@ -224,7 +225,8 @@ def test_nothing_of_all_this_made_trouble(tab):
 
 
 def cells(tab, selector):
-    rows = f"[...document.querySelectorAll('{selector} tbody tr')].map((r) => [...r.cells].map((c) => c.innerText))"
+    where = selector if " " in selector else f"{selector} tbody"
+    rows = f"[...document.querySelectorAll('{where} tr')].map((r) => [...r.cells].map((c) => c.innerText))"
     return [[cell.replace("\N{MINUS SIGN}", "-") for cell in row] for row in tab.value(rows)]
 
 
@@ -234,16 +236,14 @@ def test_log_odds_are_shown_as_factors_and_the_network_as_a_voter(chromium, tmp_
     page = tmp_path / "product.html"
     page.write_text(render(saved(e)))
     chromium.open(page, fragment="#window-3")
-    found, c = e.contributions(3), 1 if network is None else 0.5
+    found = e.contributions(3)
     parts = dict(zip(e.channel_names, found.channels, strict=True))
-    shares = dict(zip(e.channel_names, c * e.shares, strict=True))
     if network is not None:
-        parts["network"], shares["network"] = found.classifier, c
+        parts["network"] = found.classifier
     votes = cells(chromium, "#window-votes")
-    assert [row[0] for row in votes] == sorted(shares, key=lambda name: -shares[name])
-    for name, share, factor in votes:
+    assert [row[0] for row in votes] == sorted(parts, key=lambda name: -abs(parts[name]))
+    for name, _, factor in votes:
         sign, ratio = factor.split()
-        assert float(share.split()[0]) == pytest.approx(100 * shares[name], abs=0.051)
         assert float(ratio) ** (1 if sign == "\N{MULTIPLICATION SIGN}" else -1) == pytest.approx(
             np.exp(parts[name]), rel=1e-3
         )
@@ -256,6 +256,37 @@ def test_log_odds_are_shown_as_factors_and_the_network_as_a_voter(chromium, tmp_
     assert {row[0]: float(row[-1]) for row in numbers} == pytest.approx(parts, abs=2e-6)
     assert float(vote[-1]) == pytest.approx(found.margin, abs=2e-6)
     assert [float(cell.split()[0]) for cell in vote[3:-1]] == pytest.approx(100 * e.probabilities[3], abs=2e-4)
+    assert chromium.problems == []
+
+
+@pytest.mark.parametrize("vote", ["mean", "product"])
+def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_trusted(chromium, tmp_path, vote):
+    e = made_up(windows=np.arange(12), vote=vote, sharpness=3.0)
+    page = tmp_path / "moved.html"
+    page.write_text(render(saved(e)))
+    for window in range(12):
+        chromium.open(page, fragment=f"#window-{window}")
+        found = e.contributions(window)
+        assert cells(chromium, "#window-votes thead")[0][1].split("\n") == [f"← {found.against}", f"{found.label} →"]
+        bars = chromium.value(
+            "[...document.querySelectorAll('#window-votes tbody .push')].map((push) => [...push.children].map("
+            "(side) => side.querySelector('.bar').getBoundingClientRect().width / side.getBoundingClientRect().width))"
+        )
+        order = np.argsort(-np.abs(found.channels), kind="stable")
+        assert [row[0] for row in cells(chromium, "#window-votes")] == [e.channel_names[d] for d in order]
+        part = found.channels[order] / np.abs(found.channels).max()
+        np.testing.assert_allclose(bars, np.stack([np.maximum(-part, 0), np.maximum(part, 0)], axis=1), atol=0.02)
+
+
+def test_with_a_single_class_nothing_moved_the_vote(chromium, tmp_path):
+    three = made_up(windows=np.arange(12), nearest=None)
+    log_probabilities = three.log_probabilities[:1]
+    alone = replace(three, classes=CLASSES[:1], answers=np.ones((12, 1)), log_probabilities=log_probabilities)
+    page = tmp_path / "alone.html"
+    page.write_text(render(replace(saved(three), explanation=alone)))
+    chromium.open(page, fragment="#window-3")
+    assert text(chromium, "#votes-words") == "There is no other class, so nothing was to be decided."
+    assert cells(chromium, "#window-votes") == []
     assert chromium.problems == []
 
 

@@ -18,7 +18,7 @@
   const ratio = (logOdds) => (Math.exp(Math.abs(logOdds)) > MANY ? `over ${MANY}` : Math.exp(Math.abs(logOdds)).toPrecision(4));
   const factor = (part) => `${part < 0 ? "÷" : "×"} ${ratio(part)}`;
   const partInWords = IN_LOG_ODDS ? factor : points;
-  const cell = (text, properties = {}) => make("td", properties, text);
+  const cell = (content, properties = {}) => make("td", properties, content);
   const head = (text, scope) => make("th", { scope, textContent: text });
 
   const bar = (part, kind = "") => {
@@ -64,46 +64,47 @@
     return NETWORK_VOTES ? [...channels, network] : channels;
   };
 
-  const segments = (one, { share, says }, widest) => {
-    const part = (k) => (k === null ? 0 : share * says[k]);
-    const pro = part(one.label), contra = part(one.against);
-    const parts = { for: pro, against: contra, others: share - pro - contra };
-    const track = make("span", { className: "stacked" },
-      ...Object.entries(parts).map(([kind, length]) => bar(Math.max(0, length / widest), kind)));
-    const shown = IN_LOG_ODDS ? 1 : share;
-    track.title = data.classes.map((name, k) => `${name} ${percent(shown * says[k])}`).join(", ");
-    return track;
+  // From the middle to the right for the label, to the left for the class it is held against.
+  const push = (part, largest) => {
+    const length = largest > 0 ? Math.abs(part) / largest : 0;
+    const sides = part < 0 ? [bar(length, "against"), bar(0)] : [bar(0), bar(length, "for")];
+    return make("span", { className: "push" }, ...sides.map((side) => make("span", {}, side)));
   };
 
+  const pushHead = (label, against) => {
+    const found = make("th", { scope: "col" }, make("span", { className: "push-head" },
+      make("span", { textContent: `← ${against}` }), make("span", { textContent: `${label} →` })));
+    found.setAttribute("aria-label", `towards ${against} or ${label}`);
+    return found;
+  };
+
+  const alone = (says) => `alone: ${data.classes.map((name, k) => `${name} ${percent(says[k])}`).join(", ")}`;
+
   const showVotes = (one) => {
-    const voters = votersOf(one).sort((a, b) => b.share - a.share), widest = voters[0].share;
-    const rows = voters.map((voter) => make("tr", {},
-      head(voter.name, "row"),
-      make("td", { className: "barred" }, segments(one, voter, widest), ` ${percent(voter.share)}`),
-      ...(one.against === null ? [] : [cell(partInWords(voter.part))])));
-    const heads = one.against === null ? [] : [`for ${data.classes[one.label]}`];
-    byId("window-votes").replaceChildren(table([VOTER, "share of the vote", ...heads], rows));
     showVoteWords(one);
+    if (one.against === null) return;
+    const voters = votersOf(one).sort((a, b) => Math.abs(b.part) - Math.abs(a.part)), largest = Math.abs(voters[0].part);
+    const rows = voters.map(({ name, says, part }) => make("tr", { title: alone(says) },
+      head(name, "row"), cell(push(part, largest)), cell(partInWords(part), { className: "effect" })));
+    const found = table([VOTER, "", "effect"], rows);
+    found.tHead.rows[0].cells[1].replaceWith(pushHead(data.classes[one.label], data.classes[one.against]));
+    byId("window-votes").replaceChildren(found);
   };
 
   const leadInWords = (one, label, against) => {
     if (!IN_LOG_ODDS) {
-      return ` Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points.`;
+      return `Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points, ` +
+        "the sum of all effects.";
     }
     const who = NETWORK_VOTES ? "channels and network" : "the channels";
     const network = NETWORK_VOTES ? " The network is the one trained on the source, with its own view of the whole window." : "";
-    return ` Colours are what each says alone. Together ${who} put ${label} ahead of ${against} by a factor of ` +
-      `${ratio(one.margin)}, the product of all factors in the last column.${network}`;
+    return `Together ${who} put ${label} ahead of ${against} by a factor of ${ratio(one.margin)}, the product of all effects: ` +
+      `× speaks for ${label}, ÷ for ${against}.${network}`;
   };
 
-  const key = (kind, text) => make("span", { className: "key" }, make("span", { className: `swatch ${kind}` }), text);
-
   const showVoteWords = (one) => {
-    if (one.against === null) return;
-    const label = data.classes[one.label], against = data.classes[one.against];
-    byId("votes-words").replaceChildren(
-      key("for", label), key("against", against), key("others", "other classes"),
-      leadInWords(one, label, against));
+    byId("votes-words").textContent = one.against === null ? "There is no other class, so nothing was to be decided." :
+      leadInWords(one, data.classes[one.label], data.classes[one.against]);
   };
 
   const showSignals = (one, position) => {

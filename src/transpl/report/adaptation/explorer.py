@@ -24,7 +24,7 @@ def explorer_section(saved: Saved) -> list[str]:
         "<noscript><p>The explorer needs scripts. predictions.csv has the labels.</p></noscript>",
         *_intro(len(data["windows"]), len(saved.predictions)),
         *_controls(),
-        *_places("channels and network vote" if data["network"] else "each channel votes"),
+        *_places(),
         as_script_data("explorer-data", data),
         "</section>",
     ]
@@ -52,12 +52,13 @@ def _controls() -> list[str]:
     ]
 
 
-def _places(votes: str) -> list[str]:
+def _places() -> list[str]:
     return [
         '<div id="window-panel" tabindex="-1" hidden>',
         '<h3 id="window-title"></h3><p id="window-sentence"></p>',
         '<div class="columns"><div><h4>Probability of each class</h4><div id="window-classes"></div></div>',
-        f'<div><h4>What {votes}</h4><p class="notes" id="votes-words"></p><div id="window-votes"></div></div></div>',
+        '<div><h4>Who moved the vote, most first</h4><p class="notes" id="votes-words"></p>'
+        '<div id="window-votes"></div></div></div>',
         '<h4>The signal, and the code of each piece</h4><p class="notes" id="signal-words"></p>'
         '<div id="window-signals" tabindex="-1"></div>',
         '<button type="button" id="all-signals" hidden>Show the other channels</button>',
