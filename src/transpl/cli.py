@@ -30,6 +30,7 @@ from transpl.cli_options import (
 )
 from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
+from transpl.cli_usage import UsageError, asks_for_help, complaint
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.figures_cli import figure
@@ -280,17 +281,27 @@ def main() -> None:
     """Run the command line; what went wrong is said in one line."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        code = app(standalone_mode=False) or 0
     except InputError as error:
         _fail(str(error), code=2)
-    except SystemExit as leaving:
-        if leaving.code == _INTERRUPTED:
-            _say(f"interrupted. {_AFTER_INTERRUPTION}")
-        raise
+    except UsageError as error:
+        _fail_usage(error)
     except OSError as error:
         _fail(_about_file(error), code=1)
     except RuntimeError as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
+    else:
+        if code == _INTERRUPTED:
+            _say(f"interrupted. {_AFTER_INTERRUPTION}")
+        sys.exit(code)
+
+
+def _fail_usage(error: Any) -> None:
+    if not asks_for_help(error):
+        _fail(str(complaint(error, sys.argv[1:])), code=2)
+    if error.message.strip():  # with rich, typer has printed the help already
+        error.show()
+    sys.exit(2)
 
 
 def _fail(message: str, code: int) -> None:
