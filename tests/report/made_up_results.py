@@ -67,7 +67,7 @@ def saved(explanation=None, metrics=METRICS, **change):
     explanation = made_up(windows=np.arange(12)) if explanation is None else explanation
     fields = {
         "summary": summary(),
-        "predictions": predictions(explanation.answers),
+        "predictions": predictions(explanation.answers, explanation.classes),
         "metrics": metrics,
         "explanation": explanation,
         "shift": shift(),

@@ -17,7 +17,7 @@ pytest.importorskip("fcntl", reason="the browser is driven over pipes, which nee
 
 from headless_browser import browser, find_browser
 from made_up_explanation import CLASSES, made_up
-from made_up_results import saved, shift, summary
+from made_up_results import METRICS, saved, shift, summary
 
 from transpl.report.adaptation.page import render
 
@@ -227,7 +227,10 @@ def test_nothing_of_all_this_made_trouble(tab):
 def cells(tab, selector):
     where = selector if " " in selector else f"{selector} tbody"
     rows = f"[...document.querySelectorAll('{where} tr')].map((r) => [...r.cells].map((c) => c.innerText))"
-    return [[cell.replace("\N{MINUS SIGN}", "-") for cell in row] for row in tab.value(rows)]
+    return [
+        [cell.replace("\N{MINUS SIGN}", "-").replace("\N{NO-BREAK SPACE}", " ") for cell in row]
+        for row in tab.value(rows)
+    ]
 
 
 @pytest.mark.parametrize("network", [None, 2.0])
@@ -287,6 +290,59 @@ def test_with_a_single_class_nothing_moved_the_vote(chromium, tmp_path):
     chromium.open(page, fragment="#window-3")
     assert text(chromium, "#votes-words") == "There is no other class, so nothing was to be decided."
     assert cells(chromium, "#window-votes") == []
+    assert chromium.problems == []
+
+
+def with_classes(names):
+    """Results in which the classes have other names; those beyond the third are never likely."""
+    e, K = made_up(windows=np.arange(12), nearest=None, vote="product", network=1.0, sharpness=4.0), len(names)
+    table = np.concatenate([e.log_probabilities, np.repeat(e.log_probabilities[:1] - 3, K - 3, axis=0)])
+    opinions = np.full((12, K), 1 / K)
+    answers = np.hstack([e.answers, np.zeros((12, K - 3))])[:, ::-1]
+    e = replace(e, classes=np.array(names), log_probabilities=table[::-1].copy(), opinions=opinions, answers=answers)
+    shares = dict.fromkeys(names, 1 / K)
+    about = summary(
+        classes=names,
+        source={"name": "ann", "windows": 1, "class_shares": shares},
+        test={"windows": 1, "class_shares": shares, "true_class_shares": shares},
+    )
+    metrics = {**METRICS, "confusion": {"labels": names, "counts": np.eye(K, dtype=int).tolist()}}
+    return e, saved(e, metrics, summary=about, shift=None)
+
+
+def test_long_names_of_classes_leave_room_for_charts_and_tables(chromium, tmp_path):
+    long = "a class whose name goes on and on and_on_without_a_break_of_any_kind"
+    names = ["<b>bold</b>", '$x^2$ & "y"', long]
+    page = tmp_path / "long.html"
+    page.write_text(render(with_classes(names)[1]))
+    chromium.open(page, width=390, height=800)
+    for identity, axes in (("class-shares", "x"), ("confusion", "xy")):
+        chromium.value(f"document.getElementById({identity!r}).scrollIntoView()")
+        wait_until(chromium, drawn(identity))
+        for axis in axes:
+            ticks = chromium.value(
+                f"[...document.querySelectorAll('#{identity} .{axis}tick text')].map((tick) => tick.textContent)"
+            )
+            assert sorted(ticks) == sorted([*names[:2], "a class whose name\N{HORIZONTAL ELLIPSIS}"])
+    rows = "document.querySelector('#confusion .bglayer, #confusion .plot').getBoundingClientRect().height"
+    assert chromium.value(rows) > 100
+    chromium.value("document.getElementById('numbers').open = true")
+    assert chromium.value("document.querySelector('#numbers tbody th').getBoundingClientRect().width") > 80
+    assert chromium.value("document.documentElement.scrollWidth") <= 390
+    assert chromium.problems == []
+
+
+def test_of_many_classes_the_most_probable_are_in_sight(chromium, tmp_path):
+    names = [f"class {k:02d}" for k in range(25)]
+    e, results = with_classes(names)
+    page = tmp_path / "many.html"
+    page.write_text(render(results))
+    chromium.open(page, width=390, height=800, fragment="#window-4")
+    order = np.argsort(-e.probabilities[4].round(6), kind="stable")
+    assert [row[0] for row in cells(chromium, "#window-classes")] == [names[k] for k in order]
+    chromium.value("document.getElementById('numbers').open = true")
+    assert chromium.value("document.querySelector('#numbers tbody th').getBoundingClientRect().width") > 80
+    assert chromium.value("document.documentElement.scrollWidth") <= 390
     assert chromium.problems == []
 
 

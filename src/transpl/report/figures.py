@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#8a8a8a"
 SKY, PURPLE = "#56B4E9", "#CC79A7"
 _TEXT = "#808080"
 _GRID = "rgba(128,128,128,0.25)"
+_LETTERS = 20  # of a name beside an axis; a longer one would leave no room for the figure
 
 
 def class_shares(
@@ -26,12 +28,13 @@ def class_shares(
             x=list(classes),
             y=[100 * shares[k] for k in classes],
             marker_color=colours[name],
-            hovertemplate="%{x}: %{y:.1f} % of windows<extra>%{fullData.name}</extra>",
+            customdata=[literal(k) for k in classes],
+            hovertemplate="%{customdata}: %{y:.1f} % of windows<extra>%{fullData.name}</extra>",
         )
         for name, shares in series.items()
     ]
     figure = styled(go.Figure(bars), "", "share of windows (%)")
-    return figure.update_xaxes(type="category")
+    return figure.update_xaxes(**_named(classes))
 
 
 def confidence_histogram(confidence: ArrayLike, n_classes: int) -> go.Figure:
@@ -64,14 +67,16 @@ def confusion(labels: list[str], counts: list[list[int]]) -> go.Figure:
         colorscale="Blues",
         zmin=0,
         zmax=1,
-        hovertemplate="true %{y}, labelled %{x}: %{text} windows, %{z:.1%} of that class<extra></extra>",
+        customdata=[[[literal(true), literal(given)] for given in labels] for true in labels],
+        hovertemplate="true %{customdata[0]}, labelled %{customdata[1]}: %{text} windows, %{z:.1%} of that class"
+        "<extra></extra>",
         showscale=False,
         xgap=1,
         ygap=1,
     )
     figure = styled(go.Figure(heat), "label given", "true class")
-    figure.update_xaxes(type="category")
-    figure.update_yaxes(type="category", autorange="reversed")
+    figure.update_xaxes(**_named(labels))
+    figure.update_yaxes(**_named(labels), autorange="reversed")
     return figure.update_layout(height=max(340, 44 * len(labels) + 140))
 
 
@@ -88,6 +93,20 @@ def loss_curves(history: dict[str, list[dict[str, float]]], names: Mapping[str, 
         _curve(figure, f"{name}, held-out windows", checked, colour, dash="dot")
         first += len(records)
     return styled(figure, "round of training (epoch)", "loss (lower is better)")
+
+
+def literal(text: str) -> str:
+    """A text in which plotly, which reads tags in its texts, finds none."""
+    return escape(text, quote=False)
+
+
+def _named(names: Sequence[str]) -> dict[str, Any]:
+    """An axis of classes: names as they are, those too long for it cut."""
+    cut = {
+        name: name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+        for name in names
+    }
+    return {"type": "category", "labelalias": {name: literal(short) for name, short in cut.items()}}
 
 
 def _curve(figure: go.Figure, name: str, points: list[tuple[float, float]], colour: str, dash: str = "solid") -> None:

@@ -46,9 +46,7 @@ const page = (() => {
   };
   const percent = (share, decimals = 1) => `${(100 * share).toFixed(decimals)}\u00a0%`;
   const chip = (code) => make("span", { className: `chip code-${code % 8}`, textContent: code });
-  // Plotly reads tags in its texts.
-  const literal = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
   document.querySelectorAll(".controls").forEach((controls) => { controls.hidden = false; });
-  return { byId, dataOf, make, colours, onRedraw, whenNear, percent, chip, literal };
+  return { byId, dataOf, make, colours, onRedraw, whenNear, percent, chip };
 })();

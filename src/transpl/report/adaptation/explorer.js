@@ -4,7 +4,7 @@
   const data = page.dataOf("explorer-data");
   if (!data) return;
   const { byId, make, percent, chip } = page;
-  const MANY = 1000, FEW_SIGNALS = 12;
+  const MANY = 1000, FEW_SIGNALS = 12, FEW_CLASSES = 12;
   const IN_LOG_ODDS = data.scale === "log odds", NETWORK_VOTES = data.network !== null;
   const VOTER = NETWORK_VOTES ? "voter" : "channel";
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
@@ -16,7 +16,7 @@
   const differs = (one) => best(one.answer) !== one.label;
   const points = (part) => `${part < 0 ? "−" : "+"}${Math.abs(100 * part).toFixed(2)} points`;
   const ratio = (logOdds) => (Math.exp(Math.abs(logOdds)) > MANY ? `over ${MANY}` : Math.exp(Math.abs(logOdds)).toPrecision(4));
-  const factor = (part) => `${part < 0 ? "÷" : "×"} ${ratio(part)}`;
+  const factor = (part) => `${part < 0 ? "÷" : "×"}\u00a0${ratio(part)}`;
   const partInWords = IN_LOG_ODDS ? factor : points;
   const cell = (content, properties = {}) => make("td", properties, content);
   const head = (text, scope) => make("th", { scope, textContent: text });
@@ -45,11 +45,17 @@
 
   const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
 
+  // In their own order, so that the eye finds them again; of more than are seen at once the most probable first.
+  const listedClasses = (one) => {
+    const every = data.classes.map((_, k) => k);
+    return every.length <= FEW_CLASSES ? every : every.sort((a, b) => one.vote[b] - one.vote[a] || a - b);
+  };
+
   const showClasses = (one) => {
     const network = NETWORK_VOTES && data.mode === "finetune" ? "fine-tuned" : "network";
     const voted = data.mode === "markov" ? ["vote"] : ["vote", network], highest = Math.max(...one.vote);
-    const rows = data.classes.map((name, k) => make("tr", {},
-      head(name, "row"),
+    const rows = listedClasses(one).map((k) => make("tr", {},
+      head(data.classes[k], "row"),
       make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
       ...(voted.length > 1 ? [cell(percent(one.answer[k]), { className: k === best(one.answer) ? "best" : "" })] : [])));
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
@@ -73,7 +79,7 @@
 
   const pushHead = (label, against) => {
     const found = make("th", { scope: "col" }, make("span", { className: "push-head" },
-      make("span", { textContent: `← ${against}` }), make("span", { textContent: `${label} →` })));
+      make("span", { textContent: `←\u00a0${against}` }), make("span", { textContent: `${label}\u00a0→` })));
     found.setAttribute("aria-label", `towards ${against} or ${label}`);
     return found;
   };
