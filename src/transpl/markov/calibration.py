@@ -42,22 +42,15 @@ def fit_sharpness(
     return float(np.exp(found.x))
 
 
-def tempered(y: NDArray[np.float64], temper: float, log_y: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def tempered(y: NDArray[np.float64], temper: float) -> NDArray[np.float64]:
     r"""y_k^c / \sum_j y_j^c: less sure for c below 1, the order of the classes stays (but for ties within rounding).
 
-    y : (n, K) probabilities; temper : c
-    log_y : (n, K), told where y is too small for a float; without it such a class counts as impossible
+    y : (n, K) probabilities, of which one that is too small for a float counts as impossible; temper : c
     """
     if temper == 1:
         return y
-    return softmax(temper * logarithm(y, log_y), axis=1)
-
-
-def logarithm(p: NDArray[np.float64], log_p: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """log p of probabilities as they are, and `log_p`, if it is known, where p is too small to have all its digits."""
     with np.errstate(divide="ignore"):
-        found = np.log(p)
-    return found if log_p is None else np.where(p < _LEAST, log_p, found)
+        return softmax(temper * np.log(y), axis=1)
 
 
 def fit_temper(parts: Sequence[NDArray[np.float64]], mean_confidence: float) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
-from transpl.markov.calibration import logarithm, tempered
 from transpl.markov.posterior import channel_posteriors, log_channel_posteriors, weighted_vote
 
 VOTES = ("mean", "product")
@@ -24,17 +23,17 @@ def joined_vote(
     classifier_sharpness: float | None = None,
     temper: float = 1.0,
 ) -> NDArray[np.float64]:
-    """y of a whole vote, (windows, K): `joined_channels`, `log_joined_with_classifier` if that votes, `tempered`.
+    r"""y_k = softmax_k [ c log y'_k ], (windows, K), y' of `joined_channels` or, if the classifier votes, of both.
 
-    From one to the next go logarithms: a power below 1 brings back what was too small for a float before it.
+    From one to the next go logarithms: a power c below 1 brings back what was too small for a float before it.
     """
     of_channels = (log_likelihoods, shares, prior, prior_temperature, vote, sharpness)
-    v = joined_channels(*of_channels)
-    if opinion is None or classifier_sharpness is None:
-        return v if temper == 1 else tempered(v, temper, log_joined_channels(*of_channels))
-    log_v = logarithm(v, log_joined_channels(*of_channels))
-    log_y = log_joined_with_classifier(log_v, opinion, classifier_sharpness)
-    return tempered(np.exp(log_y), temper, log_y)
+    if classifier_sharpness is None and temper == 1:
+        return joined_channels(*of_channels)
+    log_y = log_joined_channels(*of_channels)
+    if opinion is not None and classifier_sharpness is not None:
+        log_y = log_joined_with_classifier(log_y, opinion, classifier_sharpness)
+    return softmax(temper * log_y, axis=1)
 
 
 def joined_channels(
