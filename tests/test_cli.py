@@ -150,6 +150,36 @@ def test_channels_of_npz_windows_can_be_chosen(monkeypatch, files):
     assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "b.npz") == 0
 
 
+def test_channels_of_npz_windows_are_found_by_name(monkeypatch, capsys, files):
+    """Whatever the order in a file; and a channel that the model knows must be there."""
+    table, names = walk(0, 1.0), ["ax", "ay"]
+    X = table[names].to_numpy()[:1152].reshape(18, 64, 2).swapaxes(1, 2) + np.array([[0.0], [3.0]])
+    y = table["activity"].to_numpy(str)[:1152].reshape(18, 64)[:, 32]
+    np.savez(files / "a.npz", X=X, y=y, channel_names=names)
+    np.savez(files / "b.npz", X=X[:, ::-1], y=y, channel_names=names[::-1])
+    np.savez(files / "c.npz", X=X, y=y, channel_names=["ax", "az"])
+    np.savez(files / "d.npz", X=np.concatenate([X, X], axis=1), y=y, channel_names=["p", "q", *names])
+    for target in ("a", "b"):
+        words = ["--source", files / "a.npz", "--target", files / f"{target}.npz", "--out", files / target]
+        assert transpl(monkeypatch, "adapt", *words, *FAST, "--mode", "markov") == 0
+    assert (files / "a" / "predictions.csv").read_text() == (files / "b" / "predictions.csv").read_text()
+    capsys.readouterr()
+    told = []
+    for new in ("a", "b", "d"):
+        assert transpl(monkeypatch, "predict", "--model", files / "a", "--input", files / f"{new}.npz") == 0
+        printed = capsys.readouterr()
+        told.append(printed.out)
+    assert told[0] == told[1] == told[2]
+    assert "2 channels (ax, ay); channels not used: p, q" in printed.err
+    assert transpl(monkeypatch, "predict", "--model", files / "a", "--input", files / "c.npz") == 2
+    assert "channels of c.npz (ax, az), each once, got ['ax', 'ay']" in capsys.readouterr().err
+    many = ["--source", files / "a.npz", "--target", files / "a.npz", "--target", files / "b.npz"]
+    many += ["--out", files / "many", "--backend", "inline", "--mode", "markov"]
+    assert transpl(monkeypatch, "adapt", *many, *FAST) == 0
+    here, there = ((files / "many" / name / "predictions.csv").read_text() for name in ("a", "b"))
+    assert here == there
+
+
 def test_demo_and_report(monkeypatch, capsys, tmp_path):
     words = ["demo", "--dataset", "synthetic", "--epochs", "1", "--out", tmp_path, "--pair", "0-1", "--device", "cpu"]
     assert transpl(monkeypatch, *words) == 0

@@ -168,8 +168,8 @@ def adapt(
     whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
     reading = _reading(time_col, group_col, channels, window, step)
     lab = read_and_say(source, domain=source_domain, **whose, **reading)
-    if source.suffix != ".npz":
-        reading["channels"] = list(lab.channel_names)  # a target table may hold other columns too
+    if lab.named:
+        reading["channels"] = list(lab.channel_names)  # other files may hold more, or in another order
     if lab.interval is not None:
         reading["interval"] = lab.interval
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}

@@ -345,6 +345,27 @@ def test_npz_domain_and_channels(tmp_path: Path) -> None:
     refused(path, "channels of cut.npz", channels=["az"])
 
 
+def test_npz_channels_are_found_by_name(tmp_path: Path) -> None:
+    X = np.arange(24.0).reshape(4, 2, 3)
+    found = read_recordings(npz(tmp_path, channel_names=np.array(["ax", "ay"])), channels=["ay", "ax"])
+    np.testing.assert_array_equal(found.X, X[:, ::-1])
+    assert found.named
+    one = read_recordings(npz(tmp_path, channel_names=np.array(["ax", "ay"])), channels=["ay"])
+    assert one.description.endswith("1 channel (ay); channels not used: ax")
+    refused(npz(tmp_path, channel_names=np.array(["ax", "ax"])), "each name once, got 'ax' again")
+
+
+def test_npz_channels_without_names_are_taken_by_place(tmp_path: Path) -> None:
+    found = read_recordings(npz(tmp_path), channels=["ax", "ay"])
+    np.testing.assert_array_equal(found.X, np.arange(24.0).reshape(4, 2, 3))
+    assert found.channel_names == ("ax", "ay")
+    assert not found.named
+    assert found.doubts == ("cut.npz: it names no channels; they are taken to be ax, ay, in this order.",)
+    by_number = read_recordings(npz(tmp_path), channels=["channel_1"])
+    assert (by_number.channel_names, by_number.doubts) == (("channel_1",), ())
+    refused(npz(tmp_path), "Save their names as channel_names", channels=["ax"])
+
+
 @pytest.mark.parametrize(
     ("arrays", "options", "message"),
     [

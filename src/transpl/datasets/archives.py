@@ -27,6 +27,8 @@ class WindowArchive(NamedTuple):
     domain: Text | None
     group: Text | None
     channel_names: tuple[str, ...]
+    named: bool  # whether the file names its channels
+    unused: tuple[str, ...]  # channels that were not wanted
 
 
 def read_windows(
@@ -43,20 +45,21 @@ def read_windows(
     if "X" not in arrays:
         raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
-    names = _channel_names(arrays, X.shape[1], path)
+    present, named = _channel_names(arrays, X.shape[1], path), "channel_names" in arrays
+    places = list(range(len(present))) if channels is None else _places(present, named, channels, path)
     if labels_only_score and label_key not in arrays:
         label_key = None
     label = _per_window(arrays, "label_col", label_key, "y", len(X), path)
     domain = _per_window(arrays, "domain_col", domain_key, "domain", len(X), path)
     group = _per_window(arrays, "group_col", group_key, "group", len(X), path)
-    if channels is not None:
-        X, names = _pick_channels(X, names, channels, path)
     return WindowArchive(
-        X,
+        X if places == list(range(len(present))) else X[:, places],
         None if label is None else _as_labels(label, arrays, path),
         None if domain is None else as_text(domain),
         None if group is None else as_text(group),
-        names,
+        present if channels is None else tuple(channels),
+        named,
+        tuple(name for place, name in enumerate(present) if place not in places),
     )
 
 
@@ -94,13 +97,20 @@ def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:
     names = as_names(f"channel_names of {path.name}", arrays["channel_names"])
     if len(names) != n:
         raise wrong(f"channel_names of {path.name}", expected=f"{n} names", got=len(names), advice="Name each channel.")
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        got, advice = f"{twice[0]!r} again", "Rename one of them."
+        raise wrong(f"channel_names of {path.name}", expected="each name once", got=got, advice=advice)
     return names
 
 
-def _pick_channels(
-    X: NDArray[np.float32], names: tuple[str, ...], channels: Sequence[str], path: Path
-) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    if not channels or len(set(channels)) < len(channels) or not set(channels) <= set(names):
-        expected = f"channels of {path.name} ({', '.join(names)}), each once"
-        raise wrong("channels", expected=expected, got=list(channels), advice="Name only what is there.")
-    return X[:, [names.index(name) for name in channels]], tuple(channels)
+def _places(present: tuple[str, ...], named: bool, channels: Sequence[str], path: Path) -> list[int]:
+    """Return where the wanted channels are; without names in the file they are all there is, if they are as many."""
+    if channels and len(set(channels)) == len(channels):
+        if set(channels) <= set(present):
+            return [present.index(name) for name in channels]
+        if not named and len(channels) == len(present):
+            return list(range(len(present)))
+    expected = f"channels of {path.name} ({', '.join(present)}), each once"
+    advice = "Name the channels that all files have (--channels)." if named else "Save their names as channel_names."
+    raise wrong("channels", expected=expected, got=list(channels), advice=advice)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl.datasets.archives import read_windows
+from transpl.datasets.archives import WindowArchive, read_windows
 from transpl.datasets.cutting import Rows, Text, cut_rows
 from transpl.datasets.doubts import other_rate, suspected_times
 from transpl.datasets.tables import (
@@ -31,6 +31,7 @@ from transpl.datasets.tables import (
     seconds_column,
 )
 from transpl.errors import positive, unreadable, whole_number, wrong
+from transpl.windows import name_channels
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
 
@@ -46,6 +47,7 @@ class Recordings:
     interval : usual time from one row to the next, in the unit of the time column; None without one
     description : one sentence on what was read and what was left out
     doubts : what looks as if it were not meant
+    named : whether the file names its channels; a table does, an npz may not
     """
 
     X: NDArray[np.float32]
@@ -57,6 +59,7 @@ class Recordings:
     description: str
     interval: float | None = None
     doubts: tuple[str, ...] = ()
+    named: bool = True
 
     def __len__(self) -> int:
         return len(self.X)
@@ -90,7 +93,7 @@ def read_recordings(
 
     For npz the windows are as they are: `window`, `step`, `time_col` and `interval` do not apply, and the other
     columns name keys (default: "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has
-    them.
+    them. Channels are found by their names; those of a file without names are taken for `channels` if they are as many.
     """
     path = Path(path)
     columns = _Columns(domain_col, group_col, label_col, time_col)
@@ -234,9 +237,19 @@ def _from_npz(
         channel_names=found.channel_names,
         description=(
             f"{_title(path, domain)}: {_count(len(rows), 'window')} of {found.X.shape[2]}, already cut, "
-            f"{_list_channels(found.channel_names)}{_unlabelled_note(y)}"
+            f"{_list_channels(found.channel_names)}{_unlabelled_note(y)}{_unused_note('channels', found.unused)}"
         ),
+        doubts=tuple(f"{path.name}: {doubt}" for doubt in _assumed_names(found)),
+        named=found.named,
     )
+
+
+def _assumed_names(found: WindowArchive) -> list[str]:
+    """A line if channels were taken by their place, because the file does not say what they are."""
+    by_number = name_channels(None, len(found.channel_names) + len(found.unused))
+    if found.named or set(found.channel_names) <= set(by_number):
+        return []
+    return [f"it names no channels; they are taken to be {_shorten(found.channel_names)}, in this order."]
 
 
 def _select(whose: Text, domain: object, where: str) -> NDArray[np.int64]:
@@ -269,6 +282,10 @@ def _list_channels(names: tuple[str, ...]) -> str:
 
 def _shorten(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _unused_note(what: str, names: Sequence[str]) -> str:
+    return f"; {what} not used: {_shorten(names)}" if names else ""
 
 
 def _unlabelled_note(y: Text | None) -> str:
