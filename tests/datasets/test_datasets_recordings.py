@@ -109,6 +109,33 @@ def test_no_window_spans_a_missing_value(tmp_path: Path) -> None:
     assert "1 row in gaps or tails left out" in found.description
 
 
+@pytest.mark.parametrize("channels", [None, ["ax", "ay"]])
+@pytest.mark.parametrize("bad", ["?", "n/a", "#DIV/0!", ""])
+def test_a_few_bad_cells_are_missing_values(tmp_path: Path, bad: str, channels: list[str] | None) -> None:
+    frame = table().astype({"ay": object})
+    frame.loc[[40, 41, 42, 43, 70], "ay"] = bad
+    found = read(tmp_path, frame, step=1, channels=channels)
+    assert_consecutive(found)
+    assert found.start is not None
+    np.testing.assert_array_equal(found.start, [*range(31), *range(44, 61), *range(71, 91)])
+    told = f"walk.csv: channel 'ay' has {bad!r} in row 40 and 4 more instead of a number; such cells count as missing."
+    assert (told in found.doubts) == (bad in ("?", "#DIV/0!"))  # pandas takes the others for empty cells
+
+
+def test_columns_of_words_are_told_and_not_used(tmp_path: Path) -> None:
+    words = {"az": [*range(94), *"??????"], "note": "x", "on": True, "none": [None] * 100}
+    found = read(tmp_path, table(**words))
+    assert found.channel_names == ("ax", "ay")
+    assert found.description.endswith("; columns not used: az, note, on, none")
+    refused_frame(tmp_path, table(none=[None] * 100), "got at most 0", channels=["ax", "none"])
+
+
+def test_digits_that_a_parquet_holds_as_text_are_no_channel(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table(who=["07"] * 100).to_parquet(tmp_path / "walk.parquet")
+    assert read_recordings(tmp_path / "walk.parquet", window=10).channel_names == ("ax", "ay")
+
+
 @pytest.mark.parametrize("kind", ["seconds", "dates", "mixed fractions", "nanoseconds"])
 def test_no_window_spans_a_gap_in_time(tmp_path: Path, kind: str) -> None:
     seconds = np.arange(100) * 0.02 + np.where(np.arange(100) >= 60, 5.0, 0.0)
@@ -199,7 +226,7 @@ def test_a_missing_column_lists_those_there_are(tmp_path: Path, argument: str) -
     ("columns", "options", "message"),
     [
         ({"note": ["x"] * 100}, {"channels": ["ax", "note"]}, "'note' of walk.csv: expected numbers, got 'x' in row 0"),
-        ({"ax": [*range(99), "?"]}, {"channels": ["ax"]}, r"got '\?' in row 99"),
+        ({"ax": [*range(94), *"??????"]}, {"channels": ["ax"]}, r"got '\?' in row 94 and 5 more"),
         ({}, {"channels": []}, "channels: expected one or more"),
         ({}, {"channels": ["ax", "ax"]}, "each once"),
         ({}, {"channels": ["ax"], "time_col": "ax"}, "none of them the domain"),

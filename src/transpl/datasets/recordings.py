@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from transpl.datasets.archives import WindowArchive, read_windows
 from transpl.datasets.cutting import Rows, Text, cut_rows
 from transpl.datasets.doubts import other_rate, suspected_times
+from transpl.datasets.signals import Signals, read_signals
 from transpl.datasets.tables import (
     CSV,
     PARQUET,
     as_text,
     has_suffix,
-    number_columns,
     read_table,
     require_columns,
     seconds_column,
@@ -82,7 +82,8 @@ def read_recordings(
     """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
 
     domain : keep only the rows whose `domain_col` is this, compared as text
-    channels : columns to use (default: every numeric column not named by another argument)
+    channels : columns to use (default: every column of numbers not named by another argument). Cells that are no
+        numbers are missing values; a column with more than 5 % of them is not one of numbers
     interval : usual time from one row to the next where the model comes from; another one here is a doubt
     labels_only_score : for a target. Labels may be absent, and where they are they do not touch the windows: a window
         has a label if all its samples share one. Otherwise windows are also cut where the label changes
@@ -136,11 +137,12 @@ def _from_table(
     require_columns(frame, path, **columns._asdict())
     if frame.empty:
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
-    names = _channels(frame, path, columns, channels)
-    rows = _rows(frame, path, domain, columns, names)
+    signals = read_signals(frame, path, [column for column in columns if column], channels)
+    names = signals.names
+    rows = _rows(frame, path, domain, columns, signals)
     interval = None if rows.time is None else _interval(rows.time)
     doubts = suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
-    doubts += other_rate(interval, known_interval)
+    doubts += [*signals.doubts, *other_rate(interval, known_interval)]
     found = cut_rows(rows, window, step, path.name, at_labels=not labels_only_score)
     left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
     y = _labels(found.label)
@@ -154,7 +156,7 @@ def _from_table(
         description=(
             f"{_title(path, domain)}: {_count(len(rows.number), 'row')}, {_list_channels(names)}, "
             f"{_count(found.n_groups, 'group')} -> {_count(len(found.X), 'window')} of {window}, step {step}"
-            f"{left_out}{_unlabelled_note(y)}"
+            f"{left_out}{_unlabelled_note(y)}{_unused_note('columns', signals.unused)}"
         ),
         interval=interval,
         doubts=tuple(f"{path.name}: {doubt}" for doubt in doubts),
@@ -167,25 +169,7 @@ def _interval(time: NDArray[np.float64]) -> float | None:
     return float(np.median(forward)) if len(forward) else None
 
 
-def _channels(frame: pd.DataFrame, path: Path, columns: _Columns, channels: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the wanted channels, or every numeric column that has no other role and is no written-out index."""
-    if channels is None:
-        free = [column for column in frame.columns if column not in columns and not str(column).startswith("Unnamed:")]
-        numeric = frame[free].select_dtypes(include="number", exclude="timedelta").columns
-        if len(numeric) == 0:
-            present = ", ".join(map(repr, frame.columns))
-            raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
-        return tuple(numeric)
-    for column in channels:
-        require_columns(frame, path, "Name the channels that all files have (--channels).", channels=column)
-    taken = [column for column in channels if column in columns]
-    if not channels or taken or len(set(channels)) < len(channels):
-        expected = "one or more columns, each once and none of them the domain, group, label or time"
-        raise wrong("channels", expected=expected, got=list(channels), advice="Name only signals.")
-    return tuple(channels)
-
-
-def _rows(frame: pd.DataFrame, path: Path, domain: object, columns: _Columns, names: tuple[str, ...]) -> Rows:
+def _rows(frame: pd.DataFrame, path: Path, domain: object, columns: _Columns, signals: Signals) -> Rows:
     """Take the rows of `domain` out of the table, as arrays."""
     number = np.arange(len(frame), dtype=np.int64)
     if domain is not None:
@@ -196,7 +180,7 @@ def _rows(frame: pd.DataFrame, path: Path, domain: object, columns: _Columns, na
         frame = frame.iloc[number]
     return Rows(
         number=number,
-        values=number_columns(frame, names, path),
+        values=signals.values[number],
         time=seconds_column(frame, columns.time_col, path) if columns.time_col else None,
         label=as_text(frame[columns.label_col]) if columns.label_col else None,
         domain=_filled(frame, columns.domain_col, path) if columns.domain_col else None,
