@@ -362,8 +362,10 @@ def _pair(text: str | None, data: Any) -> tuple[int, int]:
 def _shares(text: str | None) -> dict[str, float] | None:
     if text is None:
         return None
+    from transpl.datasets.tables import as_text
+
     try:
-        return {name.strip(): float(share) for name, share in (part.split("=") for part in text.split(","))}
+        return {str(as_text([name])[0]): float(share) for name, share in (part.split("=") for part in text.split(","))}
     except ValueError:
         raise wrong(
             "--prior", expected="class=share pairs, as walk=0.6,sit=0.4", got=repr(text), advice="Mend it."

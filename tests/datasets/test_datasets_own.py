@@ -18,6 +18,7 @@ from transpl.datasets import own_cutting
 from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.cards import check_card, read_card
 from transpl.datasets.own import prepare_own
+from transpl.datasets.own_rows import Words
 from transpl.datasets.own_runs import Resampler, Run, Sizes
 from transpl.datasets.own_split import DROPPED, Names, Placed, choose_split, describe_gaps, split_windows
 from transpl.datasets.prepared import load_prepared
@@ -606,3 +607,11 @@ def test_a_crash_leaves_the_old_data_set(folder: Path, monkeypatch: pytest.Monke
     assert npz.read_bytes() == before
     check_card(npz, read_card(npz))
     assert sorted(path.name for path in npz.parent.iterdir()) == ["mine.json", "mine.npz"]
+
+
+def test_a_whole_number_is_the_same_word_with_and_without_decimals() -> None:
+    """One file may hold integers, another the same as floats, because some are missing."""
+    words = Words()
+    assert words.codes(pd.Series(["1", "2.0", "NaN", " 1.0"])).tolist() == [0, 1, -1, 0]
+    assert words.codes(pd.Series([2.0, np.nan, 1.0])).tolist() == [1, -1, 0]
+    assert words.known == ["1", "2"]

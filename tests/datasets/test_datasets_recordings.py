@@ -194,6 +194,23 @@ def test_whole_numbers_with_missing_ones_stay_whole(tmp_path: Path) -> None:
     assert set(found.domain) == {"2"}
 
 
+@pytest.mark.parametrize("name", ["walk.csv", "walk.parquet"])
+def test_a_label_is_the_same_text_in_every_file(tmp_path: Path, name: str) -> None:
+    """Integers, floats because some are missing, and either as text."""
+    pytest.importorskip("pyarrow")
+    for label in (
+        [1] * 50 + [2] * 50,
+        [1.0] * 50 + [2.0] * 40 + [None] * 10,
+        ["1.0"] * 50 + ["2 "] * 40 + ["nan"] * 10,
+    ):
+        frame = table(label=label, user=1.0)
+        frame.to_csv(tmp_path / name, index=False) if name.endswith("csv") else frame.to_parquet(tmp_path / name)
+        found = read_recordings(tmp_path / name, window=10, label_col="label", domain_col="user", domain="1")
+        assert found.y is not None
+        assert {*found.y} - {""} == {"1", "2"}
+    refused(tmp_path / name, "got 'nan'", domain="nan", domain_col="label")
+
+
 def test_a_named_index_of_a_parquet_is_a_column(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table().set_index(pd.Index(np.arange(100) * 2.0, name="t")).to_parquet(tmp_path / "walk.parquet")
@@ -355,6 +372,14 @@ def test_class_names_turn_integers_into_words(tmp_path: Path) -> None:
     words = read_recordings(npz(tmp_path, y=np.array(["a", "b", "", "a"])))
     assert words.y is not None
     assert words.y.tolist() == ["a", "b", "", "a"]
+    floats = np.array([1.0, 0.0, np.nan, 1.0])
+    for names, expected in ({"class_names": np.array(["sit", "walk"])}, named.y), ({}, bare.y):
+        found = read_recordings(npz(tmp_path, y=floats, **names)).y
+        assert found is not None
+        assert found.tolist() == expected.tolist()
+    halves = read_recordings(npz(tmp_path, y=floats / 2)).y
+    assert halves is not None
+    assert halves.tolist() == ["0.5", "0", "", "0.5"]
     keyed = npz(tmp_path, truth=y)
     assert read_recordings(keyed, label_col="truth", labels_only_score=True).y is not None
     assert read_recordings(keyed, label_col="other", labels_only_score=True).y is None

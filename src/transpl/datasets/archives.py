@@ -16,6 +16,7 @@ from transpl.errors import unreadable, wrong
 from transpl.files import read_npz
 from transpl.windows import as_windows
 
+_LARGEST = 2**53  # up to here every whole number is a float64
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -80,6 +81,7 @@ def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: i
 
 def _as_labels(y: NDArray[Any], arrays: Arrays, path: Path) -> Text:
     """Return labels as text; integers are looked up in `class_names`, and -1 is a window without label."""
+    y = _whole(y)
     if y.dtype.kind not in "iu":
         return as_text(y)
     if "class_names" not in arrays:
@@ -89,6 +91,14 @@ def _as_labels(y: NDArray[Any], arrays: Arrays, path: Path) -> Text:
         expected = f"indices in 0..{len(names) - 2}, or -1 for none"
         raise wrong(f"y of {path.name}", expected=expected, got=f"{y.min()}..{y.max()}", advice="Name every class.")
     return np.asarray(names[y], dtype=str)
+
+
+def _whole(y: NDArray[Any]) -> NDArray[Any]:
+    """Return floats that are whole numbers as integers, -1 where they are missing; anything else as it is."""
+    if y.dtype.kind != "f":
+        return y
+    filled = np.where(np.isnan(y), -1, y)
+    return filled.astype(np.int64) if (np.abs(filled) < _LARGEST).all() and (filled % 1 == 0).all() else y
 
 
 def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:

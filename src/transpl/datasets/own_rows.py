@@ -96,9 +96,7 @@ class Words:
     def codes(self, column: pd.Series[Any]) -> Ints:
         """Return a column as indices; an empty cell and "nan" are -1."""
         codes, cells = pd.factorize(column)
-        texts = cells if all(isinstance(cell, str) for cell in cells) else as_text(cells)
-        words = [text.strip() for text in texts]
-        indices = [-1 if word.lower() in ("", "nan") else self.add(word) for word in words]
+        indices = [-1 if word == "" else self.add(word) for word in as_text(cells).tolist()]
         return np.array([*indices, -1], np.int64)[codes]
 
 

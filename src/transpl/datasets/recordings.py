@@ -238,7 +238,7 @@ def _assumed_names(found: WindowArchive) -> list[str]:
 
 def _select(whose: Text, domain: object, where: str) -> NDArray[np.int64]:
     """Return the rows whose domain is `domain`."""
-    rows: NDArray[np.int64] = np.flatnonzero(whose == as_text([domain])[0])
+    rows: NDArray[np.int64] = np.flatnonzero((whose == as_text([domain])[0]) & (whose != ""))
     if len(rows) == 0:
         present = _shorten([repr(str(value)) for value in np.unique(whose) if value != ""])
         raise wrong(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _LOOKED_AT_ONCE = 200_000  # rows
 _ADVICE = "Check the columns of your file."
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that say nothing
 _MISSING = (  # what pandas takes for a missing number
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -80,7 +82,11 @@ def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **co
 
 
 def as_text(values: Any) -> NDArray[np.str_]:
-    """Return any column or array as text, "" where it is missing; whole floats are written as integers."""
+    """Return any column or array as text, so that the same name is the same text in every file.
+
+    A missing entry and "nan" are ""; a whole number is written without decimals, be it a float or the text "1.0"
+    (a column of integers with missing ones becomes floats in most programs).
+    """
     series = pd.Series(values).astype(object)
     words = series.where(series.notna(), "").map(_word)
     return np.asarray(words, dtype=str)
@@ -128,7 +134,13 @@ def seconds_since(times: pd.Series[Any], origin: Any) -> NDArray[np.float64]:
 
 
 def _word(value: object) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    word = str(value).strip()
+    if len(word) == 3 and word.lower() == "nan":
+        return ""
+    whole = _WHOLE_NUMBER.fullmatch(word) if "." in word else None
+    return whole[1] if whole else word
 
 
 def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
