@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from made_up_bench import small_bench
 
-from transpl import __version__, cli
+from transpl import __version__, cli, datasets
 
 FAST = ["--epochs", "1", "--width", "16", "--seed", "3", "--device", "cpu"]
 
@@ -115,10 +115,46 @@ def test_one_file_with_two_domains(monkeypatch, capsys, files):
     assert (summary["source"]["name"], summary["target"]["name"], summary["mode"]) == ("ann", "bob", "markov")
     # A new file need not have the column that told the two apart, but may.
     assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 0
-    alone = capsys.readouterr().out
-    words = ["--input", files / "both.csv", "--domain-col", "who", "--domain", "bob"]
+    alone = capsys.readouterr()
+    assert "note: home.csv: 'who' (domain_col) is not there" in alone.err
+    words = ["--input", files / "both.csv", "--domain", "bob"]
     assert transpl(monkeypatch, "predict", "--model", files / "out", *words) == 0
-    assert len(alone.splitlines()) == len(capsys.readouterr().out.splitlines())
+    bob = capsys.readouterr().out
+    assert len(alone.out.splitlines()) == len(bob.splitlines())
+    assert transpl(monkeypatch, "predict", "--model", files / "out", *words, "--domain-col", "whom") == 2
+    assert "domain_col: expected a column of both.csv" in capsys.readouterr().err
+
+
+def test_no_window_to_be_labelled_spans_two_people(monkeypatch, capsys, files):
+    """Without a clock only the column that the model was told of tells where one ends and another begins."""
+    people = np.arange(1200) // 100
+    walk(0, 1.0).drop(columns="t").assign(who=people).to_csv(files / "crowd.csv", index=False)
+    words = ["--source", files / "crowd.csv", "--target", files / "crowd.csv", "--out", files / "out"]
+    words += ["--domain-col", "who", "--label-col", "activity", "--window", "64", "--step", "16", "--mode", "markov"]
+    assert transpl(monkeypatch, "adapt", *words, *FAST) == 0
+    capsys.readouterr()
+    for new in (["predict", "--out", files / "new.csv"], ["review", "--n", "1000", "--out", files / "new.csv"]):
+        command, *more = new
+        assert transpl(monkeypatch, command, "--model", files / "out", "--input", files / "crowd.csv", *more) == 0
+        table = pd.read_csv(files / "new.csv")
+        assert len(table) == 12 * 3  # of 100 rows each: at 0, 16 and 32
+        np.testing.assert_array_equal(people[table["start"]], people[table["start"] + 63])
+        np.testing.assert_array_equal(people[table["start"]], table["domain"])
+
+
+def test_the_length_of_windows_is_remembered(monkeypatch, capsys, files):
+    """That of an npz too: a table is cut to it, and an npz of another length is taken, with a note."""
+    rng = np.random.default_rng(0)
+    for name, length in ("a", 32), ("b", 48):
+        np.savez(files / f"{name}.npz", X=rng.normal(size=(20, 2, length)), y=np.arange(20) % 2)
+    words = ["--source", files / "a.npz", "--target", files / "a.npz", "--out", files / "out", "--mode", "markov"]
+    assert transpl(monkeypatch, "adapt", *words, *FAST) == 0
+    capsys.readouterr()
+    walk(1, 1.0)[["ax", "ay"]].to_csv(files / "two.csv", index=False)
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "two.csv") == 0
+    assert "windows of 32, step 16" in capsys.readouterr().err
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "b.npz") == 0
+    assert "note: b.npz: its windows have 48 samples and not 32" in capsys.readouterr().err
 
 
 def test_a_foreign_reading_file_is_refused(monkeypatch, capsys, files):
@@ -319,6 +355,14 @@ def test_other_channels_in_the_target(monkeypatch, capsys, files):
     walk(1, 1.0).rename(columns={"ay": "az"}).to_csv(files / "other.csv", index=False)
     assert adapt(monkeypatch, files, "other.csv") == 2
     assert "'ay'" in capsys.readouterr().err
+
+
+def test_the_demo_remembers_how_to_read_too(monkeypatch, tmp_path):
+    words = ["--dataset", "synthetic", "--epochs", "1", "--variant", "paper", "--mode", "markov", "--out", tmp_path]
+    assert transpl(monkeypatch, "demo", *words) == 0
+    data = datasets.load("synthetic")
+    reading = json.loads((tmp_path / "model" / "reading.json").read_text())
+    assert reading == {"channels": list(data.channel_names), "window": data.X.shape[2]}
 
 
 def test_unknown_pair_and_data_set(monkeypatch, capsys, tmp_path):

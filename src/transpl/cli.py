@@ -106,7 +106,9 @@ def demo(
         device=device,
         verbose=True,
     )
-    _tell(jobs.run(job, model, out, _say))
+    outcome = jobs.run(job, model, out, _say)
+    jobs.remember_reading(out, {"channels": list(data.channel_names), "window": data.X.shape[2]})
+    _tell(outcome)
 
 
 @app.command(
@@ -165,11 +167,11 @@ def adapt(
 
     given = [*target, *(more or ())]
     files = expanded(given)
-    whose: dict[str, Any] = {"label_col": label_col, "domain_col": domain_col}
-    reading = _reading(time_col, group_col, channels, window, step)
-    lab = read_and_say(source, domain=source_domain, **whose, **reading)
+    reading = _reading(domain_col, time_col, group_col, channels, window, step)
+    lab = read_and_say(source, domain=source_domain, label_col=label_col, **reading)
     if lab.named:
         reading["channels"] = list(lab.channel_names)  # other files may hold more, or in another order
+    reading["window"] = lab.X.shape[2]  # those of an npz are as long as they are
     if lab.interval is not None:
         reading["interval"] = lab.interval
     how = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
@@ -188,12 +190,14 @@ def adapt(
         if labels:
             got = f"{len(files)}, or a pattern"
             raise wrong("--labels", expected="one target", got=got, advice="Adapt to this one by itself.")
-        many = jobs_many.from_recordings(lab, files, {"domain": target_domain, **whose, **reading}, **how)
+        many = jobs_many.from_recordings(
+            lab, files, {"domain": target_domain, "label_col": label_col, **reading}, **how
+        )
         workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
         table = jobs_many.run(many, model, out, _say, source_from=source_from, **workers)
         _tell_many(table, out)
         return
-    field = read_and_say(files[0], domain=target_domain, labels_only_score=True, **whose, **reading)
+    field = read_and_say(files[0], domain=target_domain, labels_only_score=True, label_col=label_col, **reading)
     job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
     outcome = jobs.run(job, model, out, _say, source_from=source_from)
     jobs.remember_reading(out, reading)
@@ -218,8 +222,8 @@ def predict(
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl.results import predictions_table, where, write_table
 
-    fitted, read = model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
-    recordings = read(input, domain=domain, domain_col=domain_col)
+    fitted, read = model_and_reader(model, threads, device, domain_col, time_col, group_col, channels, window, step)
+    recordings = read(input, domain=domain)
     table = predictions_table(fitted, recordings.X, where(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)

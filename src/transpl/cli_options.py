@@ -29,17 +29,26 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 
+WHOSE = ("domain_col", "group_col")  # what tells recordings apart
+
+
 def say(line: str) -> None:
     """Tell the person at the terminal; stdout is for results."""
     typer.echo(line, err=True)
 
 
 def reading_of(
-    time_col: str | None, group_col: str | None, channels: str | None, window: int | None, step: int | None
+    domain_col: str | None,
+    time_col: str | None,
+    group_col: str | None,
+    channels: str | None,
+    window: int | None,
+    step: int | None,
 ) -> dict[str, Any]:
     """How recordings are read: what was given; the rest is `read_recordings`' own choice."""
     names = None if channels is None else [name.strip() for name in channels.split(",") if name.strip()]
-    given = {"time_col": time_col, "group_col": group_col, "channels": names, "window": window, "step": step}
+    given: dict[str, Any] = {"domain_col": domain_col, "time_col": time_col, "group_col": group_col}
+    given |= {"channels": names, "window": window, "step": step}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -66,6 +75,7 @@ def model_and_reader(
     folder: Path,
     threads: int | None,
     device: str,
+    domain_col: str | None,
     time_col: str | None,
     group_col: str | None,
     channels: str | None,
@@ -74,7 +84,10 @@ def model_and_reader(
 ) -> tuple[TransPL, Callable[..., Recordings]]:
     """A fitted model that runs here, and `read_and_say` that reads as its recordings were, but for what is given."""
     fitted, reading = open_model(folder, threads, device)
-    return fitted, partial(read_and_say, **reading | reading_of(time_col, group_col, channels, window, step))
+    given = reading_of(domain_col, time_col, group_col, channels, window, step)
+    # New recordings may be of one person, in one piece, and so without the columns that told them apart.
+    optional = [name for name in WHOSE if name in reading and name not in given]
+    return fitted, partial(read_and_say, optional=optional, **reading | given)
 
 
 def split_setting(text: str, option: str) -> tuple[str, str]:

@@ -51,7 +51,8 @@ from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE, prior_shares
 
 Say = Callable[[str], None]
-READING = {"time_col", "group_col", "channels", "window", "step", "interval"}  # what `predict` takes over from `adapt`
+# what `predict` takes over from `adapt`
+READING = {"domain_col", "time_col", "group_col", "channels", "window", "step", "interval"}
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,11 @@ def monitor(
     """
     from transpl.files import write_json
 
-    fitted, read = shared.model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
-    new = read(input, domain=domain, domain_col=domain_col)
-    trusted = None if reference is None else read(reference)
+    fitted, read = shared.model_and_reader(
+        model, threads, device, domain_col, time_col, group_col, channels, window, step
+    )
+    new = read(input, domain=domain)
+    trusted = None if reference is None else read(reference, optional=shared.WHOSE)
     found = fitted.drift(
         new.X,
         None if trusted is None else trusted.X,

@@ -37,8 +37,10 @@ def review(
     if input is None:
         table = review_job(model, n, spread=spread)
     else:
-        fitted, read = shared.model_and_reader(model, threads, device, time_col, group_col, channels, window, step)
-        recordings = read(input, domain=domain, domain_col=domain_col)
+        fitted, read = shared.model_and_reader(
+            model, threads, device, domain_col, time_col, group_col, channels, window, step
+        )
+        recordings = read(input, domain=domain)
         table = review_recordings(fitted, recordings, n, spread=spread)
     write_table(out, table)
     typer.echo(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")

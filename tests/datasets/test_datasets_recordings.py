@@ -173,6 +173,22 @@ def test_without_a_clock_blocks_of_one_group_are_not_joined(tmp_path: Path) -> N
     assert "2 groups" in found.description
 
 
+@pytest.mark.parametrize("column", ["domain_col", "group_col"])
+def test_a_column_that_tells_recordings_apart_may_be_optional(tmp_path: Path, column: str) -> None:
+    wanted: dict[str, Any] = {column: "user", "optional": [column], "step": 1, "channels": ["ax", "ay"]}
+    apart = read(tmp_path, table(user=["a"] * 40 + ["b"] * 60), **wanted)
+    assert (len(apart), apart.doubts) == (31 + 51, ())
+    for frame, problem in (table(), "is not there"), (table(user=[None] * 100), "is empty"):
+        found = read(tmp_path, frame, **wanted)
+        assert len(found) == 91
+        assert (found.domain, found.group) == (None, None)
+        told = f"walk.csv: 'user' ({column}) {problem}, so all rows are taken as of one."
+        assert found.doubts == (told,)
+        refused_frame(tmp_path, frame, "'user'", **{column: "user"})
+    refused_frame(tmp_path, table(user=["a"] * 99 + [None]), "1 empty one", **wanted)
+    refused_frame(tmp_path, table(), "domain_col: expected the column to find domain 'a' in", **wanted, domain="a")
+
+
 def test_domain_selects_rows_and_compares_as_text(tmp_path: Path) -> None:
     frame = table(user=["01"] * 40 + ["2"] * 60)
     assert len(read(tmp_path, frame, domain="01", domain_col="user")) == 7
@@ -416,6 +432,20 @@ def test_npz_channels_without_names_are_taken_by_place(tmp_path: Path) -> None:
     by_number = read_recordings(npz(tmp_path), channels=["channel_1"])
     assert (by_number.channel_names, by_number.doubts) == (("channel_1",), ())
     refused(npz(tmp_path), "Save their names as channel_names", channels=["ax"])
+
+
+def test_npz_keys_may_be_optional(tmp_path: Path) -> None:
+    path = npz(tmp_path, domain=np.array(["a", "b", "a", "b"]))
+    found = read_recordings(path, domain_col="user", group_col="session", optional=["domain_col", "group_col"])
+    assert found.domain is not None
+    assert (found.domain.tolist(), found.group) == (["a", "b", "a", "b"], None)
+    refused(path, "domain_col: expected a key", domain_col="user")
+
+
+def test_npz_of_another_length_is_doubted(tmp_path: Path) -> None:
+    told = "cut.npz: its windows have 3 samples and not 10; they are already cut, and taken as they are."
+    assert read_recordings(npz(tmp_path), window=10).doubts == (told,)
+    assert read_recordings(npz(tmp_path), window=3).doubts == ()
 
 
 @pytest.mark.parametrize(

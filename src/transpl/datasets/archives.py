@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,20 +39,24 @@ def read_windows(
     group_key: str | None = None,
     channels: Sequence[str] | None = None,
     *,
-    labels_only_score: bool = False,
+    optional: Collection[str] = (),
 ) -> WindowArchive:
-    """Read an npz; a key that is not given is looked for under its usual name and may be absent."""
+    """Read an npz; a key that is not given is looked for under its usual name and may be absent.
+
+    optional : of "label_col", "domain_col" and "group_col", those whose key may be absent too
+    """
     arrays = read_npz(path)
     if "X" not in arrays:
         raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     present, named = _channel_names(arrays, X.shape[1], path), "channel_names" in arrays
     places = list(range(len(present))) if channels is None else _places(present, named, channels, path)
-    if labels_only_score and label_key not in arrays:
-        label_key = None
-    label = _per_window(arrays, "label_col", label_key, "y", len(X), path)
-    domain = _per_window(arrays, "domain_col", domain_key, "domain", len(X), path)
-    group = _per_window(arrays, "group_col", group_key, "group", len(X), path)
+    given = {"label_col": label_key, "domain_col": domain_key, "group_col": group_key}
+    keys = {argument: key for argument, key in given.items() if argument not in optional or key in arrays}
+    label, domain, group = (
+        _per_window(arrays, argument, keys.get(argument), usual, len(X), path)
+        for argument, usual in (("label_col", "y"), ("domain_col", "domain"), ("group_col", "group"))
+    )
     return WindowArchive(
         X if places == list(range(len(present))) else X[:, places],
         None if label is None else _as_labels(label, arrays, path),

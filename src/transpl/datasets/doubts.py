@@ -21,6 +21,13 @@ def suspected_times(values: NDArray[np.float64], names: tuple[str, ...]) -> list
     ]
 
 
+def other_length(length: int, known: int | None) -> list[str]:
+    """A line if windows that are already cut are not as long as those that a model knows."""
+    if known is None or length == known:
+        return []
+    return [f"its windows have {length} samples and not {known}; they are already cut, and taken as they are."]
+
+
 def other_rate(interval: float | None, known: float | None) -> list[str]:
     """A line if rows are not as far apart as those that a model knows; powers of 1000 may be another unit of time."""
     if interval is None or known is None:

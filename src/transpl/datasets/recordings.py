@@ -8,7 +8,7 @@ device), the group (which recording), the label and the time. An npz has `X` (n,
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from transpl.datasets.archives import WindowArchive, read_windows
 from transpl.datasets.cutting import Rows, Text, cut_rows
-from transpl.datasets.doubts import other_rate, suspected_times
+from transpl.datasets.doubts import other_length, other_rate, suspected_times
 from transpl.datasets.signals import Signals, read_signals
 from transpl.datasets.tables import (
     CSV,
@@ -34,6 +34,7 @@ from transpl.errors import positive, unreadable, whole_number, wrong
 from transpl.windows import name_channels
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
+_WINDOW = 128  # samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +75,13 @@ def read_recordings(
     time_col: str | None = None,
     group_col: str | None = None,
     channels: Sequence[str] | None = None,
-    window: int = 128,
+    window: int | None = None,
     step: int | None = None,
     interval: float | None = None,
     labels_only_score: bool = False,
+    optional: Collection[str] = (),
 ) -> Recordings:
-    """Read a file of recordings and cut it into windows of `window` samples, one every `step` (default: half).
+    """Read a file of recordings and cut it into windows of `window` samples (128), one every `step` (default: half).
 
     domain : keep only the rows whose `domain_col` is this, compared as text
     channels : columns to use (default: every column of numbers not named by another argument). Cells that are no
@@ -87,29 +89,32 @@ def read_recordings(
     interval : usual time from one row to the next where the model comes from; another one here is a doubt
     labels_only_score : for a target. Labels may be absent, and where they are they do not touch the windows: a window
         has a label if all its samples share one. Otherwise windows are also cut where the label changes
+    optional : "domain_col" or "group_col", if a file need not have the column; an empty one counts as none
 
     No window spans a change of domain or group, a missing value, or a gap. With `time_col` the rows of each
     (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
     in the file's order, and a gap is where rows of others lie between.
 
-    For npz the windows are as they are: `window`, `step`, `time_col` and `interval` do not apply, and the other
-    columns name keys (default: "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has
-    them. Channels are found by their names; those of a file without names are taken for `channels` if they are as many.
+    For npz the windows are as they are, and another length than `window`, if that is given, is a doubt; `step`,
+    `time_col` and `interval` do not apply. The other columns name keys (default: "domain", "y", "group"). Integers in
+    `y` are looked up in `class_names` if the file has them. Channels are found by their names; those of a file without
+    names are taken for `channels` if they are as many.
     """
     path = Path(path)
     columns = _Columns(domain_col, group_col, label_col, time_col)
     wanted = [channels] if isinstance(channels, str) else channels
     if has_suffix(path, (".npz",)):
-        return _from_npz(path, domain, columns, wanted, labels_only_score)
+        return _from_npz(path, domain, columns, wanted, window, labels_only_score, optional)
     if not has_suffix(path, CSV + PARQUET):
         expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
         raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
-    step = max(1, window // 2) if step is None else step
+    window = _WINDOW if window is None else window
     whole_number("window", window, least=1)
+    step = max(1, window // 2) if step is None else step
     whole_number("step", step, least=1)
     if interval is not None:
         positive("interval", interval)
-    return _from_table(path, domain, columns, wanted, window, step, interval, labels_only_score)
+    return _from_table(path, domain, columns, wanted, window, step, interval, labels_only_score, optional)
 
 
 class _Columns(NamedTuple):
@@ -130,8 +135,10 @@ def _from_table(
     step: int,
     known_interval: float | None,
     labels_only_score: bool,
+    optional: Collection[str],
 ) -> Recordings:
     frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
+    columns, lacking = _without_absent(columns, frame, optional)
     if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
     require_columns(frame, path, **columns._asdict())
@@ -142,7 +149,7 @@ def _from_table(
     rows = _rows(frame, path, domain, columns, signals)
     interval = None if rows.time is None else _interval(rows.time)
     doubts = suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
-    doubts += [*signals.doubts, *other_rate(interval, known_interval)]
+    doubts += [*lacking, *signals.doubts, *other_rate(interval, known_interval)]
     found = cut_rows(rows, window, step, path.name, at_labels=not labels_only_score)
     left_out = f"; {_count(found.n_left_out, 'row')} in gaps or tails left out" if found.n_left_out else ""
     y = _labels(found.label)
@@ -161,6 +168,18 @@ def _from_table(
         interval=interval,
         doubts=tuple(f"{path.name}: {doubt}" for doubt in doubts),
     )
+
+
+def _without_absent(columns: _Columns, frame: pd.DataFrame, optional: Collection[str]) -> tuple[_Columns, list[str]]:
+    """Drop optional columns that the table does not have or that are empty, with a line on each."""
+    lines = []
+    for argument in optional:
+        column = getattr(columns, argument)
+        if column is not None and (column not in frame.columns or (as_text(frame[column]) == "").all()):
+            problem = "is empty" if column in frame.columns else "is not there"
+            lines.append(f"{column!r} ({argument}) {problem}, so all rows are taken as of one.")
+            columns = columns._replace(**{argument: None})
+    return columns, lines
 
 
 def _interval(time: NDArray[np.float64]) -> float | None:
@@ -201,11 +220,17 @@ def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
 
 
 def _from_npz(
-    path: Path, domain: object, columns: _Columns, channels: Sequence[str] | None, labels_only_score: bool
+    path: Path,
+    domain: object,
+    columns: _Columns,
+    channels: Sequence[str] | None,
+    window: int | None,
+    labels_only_score: bool,
+    optional: Collection[str],
 ) -> Recordings:
-    found = read_windows(
-        path, columns.label_col, columns.domain_col, columns.group_col, channels, labels_only_score=labels_only_score
-    )
+    optional = {*optional, "label_col"} if labels_only_score else optional
+    found = read_windows(path, columns.label_col, columns.domain_col, columns.group_col, channels, optional=optional)
+    doubts = [*_assumed_names(found), *other_length(found.X.shape[2], window)]
     rows = np.arange(len(found.X))
     if domain is not None:
         if found.domain is None:
@@ -223,7 +248,7 @@ def _from_npz(
             f"{_title(path, domain)}: {_count(len(rows), 'window')} of {found.X.shape[2]}, already cut, "
             f"{_list_channels(found.channel_names)}{_unlabelled_note(y)}{_unused_note('channels', found.unused)}"
         ),
-        doubts=tuple(f"{path.name}: {doubt}" for doubt in _assumed_names(found)),
+        doubts=tuple(f"{path.name}: {doubt}" for doubt in doubts),
         named=found.named,
     )
 
