@@ -73,7 +73,7 @@ def test_the_least_confident_are_chosen(windows, n):
 
 def test_a_job_is_reviewed_from_its_files(folder):
     table = review_job(folder, 7)
-    predictions = pd.read_csv(folder / "predictions.csv")
+    predictions = pd.read_csv(folder / "predictions.csv", float_precision="round_trip")
     doubtful = predictions.sort_values("confidence", kind="stable").head(7)
     assert table.columns.tolist() == [
         *("window", "group", "start", "label", "confidence", "runner_up", "runner_up_probability"),
@@ -94,6 +94,14 @@ def test_recordings_are_reviewed_as_the_job_that_labelled_them(folder):
     table = review_recordings(model, recordings(), 7)
     pd.testing.assert_frame_equal(table, review_job(folder, 7), check_dtype=False)
     assert review_recordings(model, recordings("test"), 50)["window"].nunique() == 20
+
+
+def test_confidences_that_differ_in_the_last_bit_are_ranked(tmp_path):
+    """Sure windows do: pandas' own reading of a csv would mix them up."""
+    confidence = 1 - np.arange(1, 33) * 2.0**-53
+    table = pd.DataFrame({"window": np.arange(32), "label": "a", "confidence": confidence, "p_a": confidence})
+    table.assign(p_b=1 - confidence).to_csv(tmp_path / "predictions.csv", index=False)
+    assert review_job(tmp_path, 32)["window"].tolist() == list(range(32))[::-1]
 
 
 def test_a_folder_without_predictions_is_refused(tmp_path):

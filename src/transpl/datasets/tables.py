@@ -28,11 +28,12 @@ _MISSING = (  # what pandas takes for a missing number
 )
 
 
-def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = ()) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact: bool = False) -> pd.DataFrame:
     """Read csv (also .csv.gz) or parquet.
 
     Columns named in `text` keep their wording in a csv ("01" stays "01", "None" is a word); only an empty
-    field and "nan" are missing there.
+    field and "nan" are missing there. `exact` gives the very float64 that was written; else a csv's last bit may
+    differ, which is faster to read.
     """
     path = Path(path)
     suffix = has_suffix(path, CSV + PARQUET)
@@ -40,7 +41,7 @@ def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = ()) -> pd.
         expected = f"a file ending in {', '.join(CSV + PARQUET)}"
         raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
     with _explained(path, suffix):
-        frame = _read_parquet(path) if suffix in PARQUET else _read_csv(path, text)
+        frame = _read_parquet(path) if suffix in PARQUET else _read_csv(path, text, exact)
     frame.columns = frame.columns.map(str)
     return frame
 
@@ -152,8 +153,8 @@ def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
     return dates
 
 
-def _read_csv(path: Path, text: Sequence[str]) -> pd.DataFrame:
-    frame: pd.DataFrame = _csv(path, low_memory=False)
+def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
+    frame: pd.DataFrame = _csv(path, low_memory=False, float_precision="round_trip" if exact else None)
     present = [column for column in dict.fromkeys(text) if column in frame.columns]
     if present:
         words = _csv(path, usecols=present, dtype=str, keep_default_na=False)

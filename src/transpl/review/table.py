@@ -39,7 +39,7 @@ def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
     if not path.is_file():
         advice = "Point at a folder written by transpl adapt, or give recordings (--input)."
         raise unreadable(folder, problem="no predictions.csv in it", advice=advice)
-    table = read_table(path, text=["domain", "group", "label", TRUE_LABEL])
+    table = read_table(path, text=["domain", "group", "label", TRUE_LABEL], exact=True)  # ranks hang on the last bit
     if not {"window", "label", "confidence"} <= set(table.columns):
         raise unreadable(path, problem="not written by transpl adapt", advice="Run transpl adapt again.")
     if TRUE_LABEL in table:
