@@ -79,13 +79,25 @@ def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) 
             archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise unreadable(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
-            return {key: archive[key] for key in archive.files if keys is None or key in keys}
+            return {key: _member(archive, key, path) for key in archive.files if keys is None or key in keys}
     except NotReadable:
         raise
     except FileNotFoundError:
         raise unreadable(path, problem="no such file", advice="Check the path.") from None
     except _DAMAGE as error:
         raise unreadable(path, problem=_npz_problem(error), advice="Write it anew with numpy.savez.") from None
+
+
+def _member(archive: Any, key: str, path: str | os.PathLike[str]) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = archive[key]
+        return array
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        problem = f"{key} contains pickled objects, which could run code and are not read"
+        advice = "Save text as such (.astype(str)), numbers, and windows of one length."
+        raise unreadable(path, problem=problem, advice=advice) from None
 
 
 def map_npy(path: str | os.PathLike[str]) -> np.memmap:
@@ -140,6 +152,6 @@ def _give_default_permissions(path: Path) -> None:
 
 def _npz_problem(error: BaseException) -> str:
     reason = " ".join(str(error).split())
-    if "pickle" in reason:
-        return "contains pickled objects, which could run code and are not read"
+    if "pickle" in reason:  # numpy's guess at what it does not know
+        return "not an npz; pickled objects could run code and are not read"
     return f"not an npz, or damaged ({reason})"

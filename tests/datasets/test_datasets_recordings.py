@@ -266,7 +266,9 @@ def test_a_missing_column_lists_those_there_are(tmp_path: Path, argument: str) -
         ({}, {"window": 101}, "at least 101 rows on end .* got at most 100"),
         ({"label": list(range(100))}, {"label_col": "label"}, "got at most 1"),
         ({"t": ["soon"] * 100}, {"time_col": "t"}, "time_col 't' of walk.csv: .* got 'soon' in row 0"),
-        ({"t": [*range(99), None]}, {"time_col": "t"}, "in row 99"),
+        ({"t": [*range(99), None]}, {"time_col": "t"}, "got an empty cell in row 99"),
+        ({"t": [*range(99), -np.inf]}, {"time_col": "t"}, "got '-inf' in row 99"),
+        ({"t": range(100)}, {"time_col": "t", "label_col": "t"}, "time_col: expected a column with no other role"),
         ({"user": ["a"] * 99 + [None]}, {"domain_col": "user"}, "1 empty one, the first in row 99"),
         ({"ax": [np.inf] * 100}, {}, "infinite"),
         ({}, {"window": 0}, "window: expected"),
@@ -287,11 +289,21 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "words.csv").write_text("a,b\nx,y\n")
     (tmp_path / "plain.csv.gz").write_text("ax,ay\n1,2\n")
+    (tmp_path / "semicolons.csv").write_text("ax;ay\n1,5;2\n")
+    (tmp_path / "tabs.csv").write_text("ax\tay\n1\t2\n")
+    (tmp_path / "twice.csv").write_text("ax, ax\n1,2\n")
+    (tmp_path / "latin.csv").write_bytes("ax,où\n1,2\n".encode("latin-1"))
+    (tmp_path / "decimals.csv").write_text('ax,ay\n"1,5","2,5"\n')
     (tmp_path / "sheet.xlsx").touch()
     (tmp_path / "folder.csv").mkdir()
     refused(tmp_path / "empty.csv", "the file is empty")
     refused(tmp_path / "header.csv", "no rows")
-    refused(tmp_path / "long.csv", "not readable")
+    refused(tmp_path / "long.csv", "rows have more fields than the first line")
+    refused(tmp_path / "semicolons.csv", "its columns are separated by ';', not by commas")
+    refused(tmp_path / "tabs.csv", "separated by")
+    refused(tmp_path / "twice.csv", "two columns are called 'ax'")
+    refused(tmp_path / "latin.csv", "not readable")
+    refused(tmp_path / "decimals.csv", "write decimals with a point")
     refused(tmp_path / "ragged.csv", "not readable")
     refused(tmp_path / "binary.csv", "not readable")
     refused(tmp_path / "words.csv", "expected a numeric column")
@@ -385,6 +397,9 @@ def test_class_names_turn_integers_into_words(tmp_path: Path) -> None:
     bare = read_recordings(npz(tmp_path, y=y))
     assert bare.y is not None
     assert bare.y.tolist() == ["1", "0", "", "1"]
+    coded = read_recordings(npz(tmp_path, y=np.char.encode(["où", "b", "", "où"], "utf-8")))
+    assert coded.y is not None
+    assert coded.y.tolist() == ["où", "b", "", "où"]
     words = read_recordings(npz(tmp_path, y=np.array(["a", "b", "", "a"])))
     assert words.y is not None
     assert words.y.tolist() == ["a", "b", "", "a"]
@@ -454,6 +469,8 @@ def test_npz_of_another_length_is_doubted(tmp_path: Path) -> None:
         ({"X": np.full((4, 2, 3), np.nan)}, {}, "X of cut.npz: expected finite"),
         ({"X": np.zeros((1, 1, 1, 1))}, {}, "X of cut.npz"),
         ({"y": np.zeros(3, int)}, {}, r"y of cut.npz: expected one entry per window \(4\)"),
+        ({"y": np.array([b"a", b"b", b"\xff", b"a"])}, {}, "y of cut.npz: expected text, got bytes"),
+        ({"y": np.array(["a", "b", None, "a"], object)}, {}, r"cut.npz: y contains pickled objects.*astype\(str\)"),
         ({"channel_names": np.array(["x"])}, {}, "channel_names of cut.npz: expected 2 names"),
         ({}, {"label_col": "target"}, r"label_col: expected a key of cut.npz \(X\), got 'target'"),
         ({}, {"domain": 1}, "no domain in it"),
@@ -466,6 +483,8 @@ def test_npz_misuse(tmp_path: Path, arrays: dict[str, Any], options: dict[str, A
 def test_npz_without_windows(tmp_path: Path) -> None:
     np.savez(tmp_path / "no.npz", y=np.zeros(3))
     refused(tmp_path / "no.npz", "no X in it")
+    (tmp_path / "text.npz").write_text("ax,ay\n1,2\n")
+    refused(tmp_path / "text.npz", "not an npz")
     refused(tmp_path / "absent.npz", "no such file")
 
 

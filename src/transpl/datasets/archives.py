@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.datasets.cutting import Text
-from transpl.datasets.prepared import as_names
+from transpl.datasets.prepared import as_names, decoded
 from transpl.datasets.tables import as_text
 from transpl.errors import unreadable, wrong
 from transpl.files import read_npz
@@ -80,7 +80,7 @@ def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: i
     if values.shape != (n,):
         expected = f"one entry per window ({n})"
         raise wrong(f"{name} of {path.name}", expected=expected, got=f"shape {values.shape}", advice="Save it anew.")
-    return values.astype(str) if values.dtype.kind == "S" else values
+    return decoded(f"{name} of {path.name}", values)
 
 
 def _as_labels(y: NDArray[Any], arrays: Arrays, path: Path) -> Text:

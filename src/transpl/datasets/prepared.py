@@ -93,7 +93,15 @@ def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
     if array.ndim != 1 or array.dtype.kind not in "US":
         got = f"{array.dtype} of shape {array.shape}"
         raise wrong(key, expected="a list of text", got=got, advice="Write the names as text.")
-    return tuple(array.astype(str).tolist())
+    return tuple(decoded(key, array).tolist())
+
+
+def decoded(key: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return bytes as text, anything else as it is."""
+    try:
+        return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+    except UnicodeError:
+        raise wrong(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
 
 
 def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:

@@ -142,6 +142,9 @@ def _from_table(
     if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
     require_columns(frame, path, **columns._asdict())
+    if columns.time_col is not None and columns.time_col in columns[:-1]:
+        advice = "Name another column, or leave it out."
+        raise wrong("time_col", expected="a column with no other role", got=repr(columns.time_col), advice=advice)
     if frame.empty:
         raise unreadable(path, problem="no rows", advice="Write one row per time step.")
     signals = read_signals(frame, path, [column for column in columns if column], channels)

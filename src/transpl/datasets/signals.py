@@ -62,7 +62,8 @@ def _chosen(frame: pd.DataFrame, path: Path, free: Sequence[str]) -> tuple[str, 
     names = tuple(column for column in free if suits(frame[column]) and frame[column].notna().any())
     if not names:
         present = ", ".join(map(repr, frame.columns))
-        raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
+        advice = "Name the channels (--channels), and write decimals with a point."
+        raise wrong(path.name, expected="a numeric column", got=present, advice=advice)
     return names
 
 

@@ -21,6 +21,7 @@ CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _LOOKED_AT_ONCE = 200_000  # rows
 _ADVICE = "Check the columns of your file."
+_OTHER_SEPARATORS = (";", "\t", "|")
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that say nothing
 _MISSING = (  # what pandas takes for a missing number
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
@@ -49,6 +50,7 @@ def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact:
 def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
     """Read the first rows of a csv, to see which columns it has and of what kind."""
     with _explained(path, ".csv"):
+        _check_header(path)
         head: pd.DataFrame = _csv(path, low_memory=False, nrows=rows)
     head.columns = head.columns.map(str)
     return head
@@ -115,11 +117,12 @@ def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
     series = frame[column]
     if not pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_timedelta64_dtype(series):
         series = _dates(series)
-    if series.isna().any():
-        missing = series.isna()
+    missing = series.isna() | series.isin([np.inf, -np.inf])
+    if missing.any():
         words = missing & pd.to_numeric(frame[column], errors="coerce").isna()
         missing = words if words.any() else missing  # in a column of numbers a word is what is wrong
-        got = f"{frame[column][missing].iloc[0]!r} in row {frame.index[missing][0]}"
+        cell = frame[column][missing].iloc[0]
+        got = f"{'an empty cell' if pd.isna(cell) else repr(str(cell))} in row {frame.index[missing][0]}"
         advice = "Fill or remove such rows, or leave time_col out."
         raise wrong(
             f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice
@@ -154,6 +157,7 @@ def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
+    _check_header(path)
     frame: pd.DataFrame = _csv(path, low_memory=False, float_precision="round_trip" if exact else None)
     present = [column for column in dict.fromkeys(text) if column in frame.columns]
     if present:
@@ -162,6 +166,18 @@ def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
             plain = words[column].str.strip()
             frame[column] = plain.mask(plain.str.lower().isin(["", "nan"]))
     return frame
+
+
+def _check_header(path: Path) -> None:
+    """Raise if columns are not separated by commas, or if two have the same name (pandas would rename one)."""
+    names = _csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip().tolist()
+    other = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if other is not None:
+        advice = "Separate them by commas, and write decimals with a point."
+        raise unreadable(path, problem=f"its columns are separated by {other!r}, not by commas", advice=advice)
+    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if twice:
+        raise unreadable(path, problem=f"two columns are called {twice[0]!r}", advice="Rename or remove one of them.")
 
 
 def _next_chunk(reader: Any, path: Path, kinds: Mapping[str, type]) -> pd.DataFrame | None:
@@ -208,7 +224,10 @@ def _explained(path: Path, suffix: str) -> Iterator[None]:
         raise unreadable(
             path, problem="the file is empty", advice="Write a header and one row per time step."
         ) from None
-    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError, pd.errors.ParserWarning) as error:
+    except pd.errors.ParserWarning:
+        problem = f"not readable as {suffix} (rows have more fields than the first line)"
+        raise unreadable(path, problem=problem, advice="Let the first line name all columns.") from None
+    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError) as error:
         problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
         raise unreadable(path, problem=problem, advice="Check that it opens elsewhere, or write it anew.") from None
 
