@@ -351,6 +351,35 @@ def test_source_without_labels_says_which_option(monkeypatch, capsys, files):
     assert "--label-col" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always:the target's labels")
+def test_target_labels_that_the_source_does_not_have_are_noticed(monkeypatch, capsys, files):
+    walk(1, 1.5).replace({"activity": {"run": "Run"}}).to_csv(files / "other.csv", index=False)
+    assert adapt(monkeypatch, files, "other.csv", "--mode", "markov") == 0
+    told = "note: the target's labels 'Run' are no classes of the source ('run', 'walk')"
+    assert told in capsys.readouterr().err
+    assert adapt(monkeypatch, files, "scored.parquet", "--mode", "markov") == 0
+    assert "no classes of the source" not in capsys.readouterr().err
+    many = ["--target", files / "scored.parquet", "--backend", "inline", "--mode", "markov", "--out", files / "many"]
+    assert adapt(monkeypatch, files, "other.csv", *many) == 0
+    notes = pd.read_csv(files / "many" / "summary.csv", index_col="target")["notes"]
+    assert "no classes of the source" in notes["other"]
+    assert pd.isna(notes["scored"])
+
+
+def test_the_order_of_channels_is_the_models(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
+    capsys.readouterr()
+    told = []
+    for channels in ([], ["--channels", "ay,ax"]):
+        assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv", *channels) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    walk(1, 1.5).rename(columns={"ax": "bx", "ay": "by"}).to_csv(files / "renamed.csv", index=False)
+    words = ["--input", files / "renamed.csv", "--channels", "bx,by"]
+    assert transpl(monkeypatch, "predict", "--model", files / "out", *words) == 0
+    assert capsys.readouterr().out == told[0]
+
+
 def test_other_channels_in_the_target(monkeypatch, capsys, files):
     walk(1, 1.0).rename(columns={"ay": "az"}).to_csv(files / "other.csv", index=False)
     assert adapt(monkeypatch, files, "other.csv") == 2

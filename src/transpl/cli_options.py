@@ -85,6 +85,8 @@ def model_and_reader(
     """A fitted model that runs here, and `read_and_say` that reads as its recordings were, but for what is given."""
     fitted, reading = open_model(folder, threads, device)
     given = reading_of(domain_col, time_col, group_col, channels, window, step)
+    if sorted(given.get("channels", ())) == sorted(reading.get("channels", ())):
+        given.pop("channels", None)  # the same ones: their order is the model's
     # New recordings may be of one person, in one piece, and so without the columns that told them apart.
     optional = [name for name in WHOSE if name in reading and name not in given]
     return fitted, partial(read_and_say, optional=optional, **reading | given)

@@ -34,6 +34,7 @@ from transpl.results import (
     About,
     Target,
     class_shares,
+    doubt_unknown_classes,
     explanation_of_some,
     not_scored,
     predictions_table,
@@ -166,7 +167,7 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
 def labelled_source(source: Recordings) -> tuple[Source, Source | None]:
     """The labelled windows of recordings, those for validation apart."""
     if source.y is None:
-        raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col).")
+        raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col), and fill it.")
     labelled = source.y != NO_LABEL
     group = None if source.group is None else source.group[labelled]
     return hold_out_ends(source.X[labelled], source.y[labelled], group)
@@ -224,6 +225,7 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
     few = job.few_labels or {}
     target = not_scored(job.target, list(few))
     test = _with_labels_given(target, few) if job.test is None else job.test
+    doubt_unknown_classes(test.y, model.classes_)
     before = model.predict(test.X)
     by_hand = f", {len(few)} labels given" if few else ""
     mode = job.mode or model.own_mode

@@ -5,6 +5,7 @@ A job also leaves `explanation.npz` and `shift.json`. The report is made of thes
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from transpl.explanation import Explanation, thinned
 from transpl.files import replacing, write_json
 
 NO_LABEL = ""
+_NAMED = 10  # classes in a note
 _DIGITS = 6  # of shapes that are only drawn
 # settings; see Saved.voting
 _VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "temper", "learning")
@@ -129,6 +131,20 @@ def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
     """How many windows have a known truth; accuracy and macro-F1 on them."""
     a, b = _known(truth, labels)
     return {"windows": len(a), "accuracy": accuracy(a, b), "macro_f1": macro_f1(a, b)}
+
+
+def doubt_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
+    """Warn of true labels that the model cannot give: perhaps the same classes under other names."""
+    if truth is None:
+        return
+    names = [str(name) for name in classes]
+    unknown = sorted(set(truth.astype(str).tolist()) - {*names, NO_LABEL})
+    if unknown:
+        warnings.warn(
+            f"the target's labels {', '.join(map(repr, unknown[:_NAMED]))} are no classes of the source "
+            f"({', '.join(map(repr, names[:_NAMED]))}), so that their windows count as wrong.",
+            stacklevel=2,
+        )
 
 
 def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:

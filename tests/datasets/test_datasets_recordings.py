@@ -309,6 +309,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(tmp_path / "words.csv", "expected a numeric column")
     refused(tmp_path / "plain.csv.gz", "not readable")
     refused(tmp_path / "sheet.xlsx", r"ending in .csv, .csv.gz, .parquet, .pq, .npz, got sheet.xlsx")
+    refused(tmp_path, "got the folder")
     refused(tmp_path / "folder.csv", "not readable")
     refused(tmp_path / "absent.csv", "no such file")
     with pytest.raises(InputError, match="ending in"):

@@ -107,7 +107,8 @@ def read_recordings(
         return _from_npz(path, domain, columns, wanted, window, labels_only_score, optional)
     if not has_suffix(path, CSV + PARQUET):
         expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
-        raise wrong("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
+        got = f"the folder {str(path)!r}" if path.is_dir() else path.name
+        raise wrong("path", expected=expected, got=got, advice="Convert the file or rename it.")
     window = _WINDOW if window is None else window
     whole_number("window", window, least=1)
     step = max(1, window // 2) if step is None else step

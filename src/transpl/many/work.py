@@ -19,7 +19,16 @@ from transpl.many.adapted import AdaptedTarget
 from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Parcel
 from transpl.many.targets import read_target
-from transpl.results import About, Target, predictions_table, probabilities_in, score, scores, summary
+from transpl.results import (
+    About,
+    Target,
+    doubt_unknown_classes,
+    predictions_table,
+    probabilities_in,
+    score,
+    scores,
+    summary,
+)
 from transpl.windows import name_channels
 
 
@@ -86,6 +95,7 @@ def _adapted(
     model: TransPL, target: Target, prior: NDArray[np.float64] | None, mode: str
 ) -> tuple[pd.DataFrame, dict[str, Any] | None]:
     """Predictions after adaptation, and scores where the truth is known."""
+    doubt_unknown_classes(target.y, model.classes_)
     before = None if target.y is None else model.predict(target.X)
     model.adapt(target.X, prior, mode)
     table = predictions_table(model, target.X, target.where)
