@@ -121,6 +121,69 @@ def test_writing_leaves_the_umask_alone(tmp_path, umask):
     assert umask(0o027) == 0o027
 
 
+# links, devices and pipes. None of these is a device of the machine: a test that fails as root would replace it.
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "real.txt").write_text("old")
+    (tmp_path / "near.txt").symlink_to("link.txt")
+    (tmp_path / "link.txt").symlink_to("far/real.txt")
+    write_text(tmp_path / "near.txt", "new")
+    assert (tmp_path / "near.txt").is_symlink()
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "far" / "real.txt").read_text() == "new"
+    assert names_in(tmp_path / "far") == ["real.txt"]
+
+
+def test_a_link_to_nothing_yet_stays_too(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    write_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_text(tmp_path / "pipe", "new")
+    assert os.read(reader, 99) == b"new"
+    os.close(reader)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert names_in(tmp_path) == ["pipe"]
+
+
+def test_a_terminal_is_written_to(tmp_path):
+    screen, terminal = os.openpty()
+    os.set_blocking(screen, False)
+    (tmp_path / "terminal").symlink_to(os.ttyname(terminal))
+    write_text(tmp_path / "terminal", "new")
+    assert os.read(screen, 99) == b"new"
+    assert (tmp_path / "terminal").is_symlink()
+    os.close(screen)
+    os.close(terminal)
+
+
+def test_an_open_file_of_ours_is_written_on_where_it_is(tmp_path):
+    """As /dev/stdout, where the shell appends to a log."""
+    (tmp_path / "log").write_text("before\n")
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_APPEND)
+    (tmp_path / "stdout").symlink_to(f"/dev/fd/{log}")
+    write_text(tmp_path / "stdout", "new\n")
+    os.close(log)
+    assert (tmp_path / "log").read_text() == "before\nnew\n"
+    assert (tmp_path / "stdout").is_symlink()
+
+
+def test_nothing_of_a_failed_block_reaches_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(Interrupted):
+        write_half_of(tmp_path / "pipe", Interrupted)
+    assert os.read(reader, 99) == b""
+    os.close(reader)
+
+
 # text and JSON
 
 

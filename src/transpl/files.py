@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -19,6 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from transpl.errors import NotReadable, unreadable
 
 _CHUNK = 1 << 20
+_MOST_LINKS = 40  # in a chain, as Linux has it
 _DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not npz
     TypeError,
     AttributeError,
@@ -36,19 +39,22 @@ _DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or n
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it takes `path`'s place only if the block succeeds."""
-    final = Path(path)
+    """Yield a temporary path beside `path`; it takes `path`'s place only if the block succeeds.
+
+    A link stays, and what it points to is replaced. A device or a pipe is written to, once the block has succeeded.
+    """
+    if _is_stream(Path(path)):
+        with _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
+            yield part
+            _pour(part, Path(path))
+        return
+    final = Path(os.path.realpath(path))
     final.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=f".part{final.suffix}", dir=final.parent)
-    os.close(descriptor)
-    part = Path(name)
-    try:
+    with _temporary(final.parent, final.name) as part:
         yield part
         _flush_to_disk(part)
         _give_default_permissions(part)
         os.replace(part, final)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -136,6 +142,46 @@ def sha256(path: str | os.PathLike[str]) -> str:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextmanager
+def _temporary(folder: Path, name: str) -> Iterator[Path]:
+    """An empty file that is gone afterwards, unless it was given another name."""
+    descriptor, made = tempfile.mkstemp(prefix=f".{name}.", suffix=f".part{Path(name).suffix}", dir=folder)
+    os.close(descriptor)
+    part = Path(made)
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """True for what can be written to, but not be replaced: a terminal, /dev/null, a pipe, /dev/stdout."""
+    return _own_descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """Which open file of this process a path such as /dev/stdout or /dev/fd/3 means."""
+    homes = {os.path.realpath(home) for home in ("/proc/self/fd", "/dev/fd")}
+    for _ in range(_MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in homes:
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _pour(part: Path, stream: Path) -> None:
+    descriptor = _own_descriptor(stream)
+    if descriptor is None:
+        target = os.open(stream, os.O_WRONLY)
+    else:  # not by its name: a log that the shell appends to would be emptied
+        sys.stdout.flush()  # what was said before comes before
+        target = os.dup(descriptor)
+    with part.open("rb") as source, os.fdopen(target, "wb") as sink:
+        shutil.copyfileobj(source, sink, _CHUNK)
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -43,4 +43,4 @@ def review(
         recordings = read(input, domain=domain)
         table = review_recordings(fitted, recordings, n, spread=spread)
     write_table(out, table)
-    typer.echo(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")
+    shared.say(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")
