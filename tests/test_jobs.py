@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import TINY
+from conftest import TINY, refusal
 
 from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.errors import InputError
+from transpl.figures import make_figure
 from transpl.methods import TransPLMethod
+from transpl.report import write_report
 from transpl.results import Target, explanation_of_some
+from transpl.review import review_job
 from transpl.training.adaptation import AdaptationObjective
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)
@@ -170,6 +174,53 @@ def test_a_failed_job_leaves_a_record_and_goes_on_where_it_stopped(folder, tmp_p
     assert not (tmp_path / "failed.json").exists()
     assert not (tmp_path / "checkpoints").exists()
     assert (tmp_path / "predictions.csv").read_bytes() == (folder / "predictions.csv").read_bytes()
+
+
+READERS = (
+    jobs.load_model,
+    lambda out: jobs.load_model(out / "model"),
+    write_report,
+    lambda out: review_job(out, 3),
+    lambda out: make_figure("alignment", out),
+)
+
+
+@pytest.mark.parametrize("step", ["write_table", "remember_reading", "save_sample", "write_metrics"])
+def test_a_death_while_results_are_written_is_noticed_by_all_who_read_them(folder, tmp_path, monkeypatch, step):
+    out = shutil.copytree(folder, tmp_path / "out")
+    (out / ".predictions.csv.abcdefgh.part.csv").write_text("half")  # a kill leaves it
+    (out / ".profile.part.txt").write_text("of the user")
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, step, die)
+        with pytest.raises(KeyboardInterrupt):
+            jobs.run(job(mode="markov"), TransPL(**TINY), out)
+    for read in READERS:
+        with refusal(out, "or that was interrupted.*Run transpl adapt"):
+            read(out)
+    jobs.run(job(mode="markov"), TransPL(**TINY), out)
+    for read in READERS:
+        read(out)
+    left = {path.name for path in out.iterdir()} - {path.name for path in folder.iterdir()}
+    assert left == {".profile.part.txt", "figures"}
+
+
+def test_results_that_are_whole_can_be_read_while_a_new_run_learns(folder, tmp_path, monkeypatch):
+    out = shutil.copytree(folder, tmp_path / "out")
+    monkeypatch.setattr(TransPL, "adapt", lambda *_, **__: [read(out) for read in READERS])
+    monkeypatch.setattr(TransPL, "pseudo_label", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        jobs.run(job(), TransPL(**TINY), out)
+
+
+def test_a_reading_of_an_earlier_job_does_not_stay(tmp_path):
+    jobs.run(job(mode="markov", reading={"window": 32}), TransPL(**TINY), tmp_path)
+    assert jobs.load_model(tmp_path)[1] == {"window": 32}
+    jobs.run(job(mode="markov"), TransPL(**TINY), tmp_path)
+    assert jobs.load_model(tmp_path)[1] == {}
 
 
 def test_known_class_shares_reach_the_labels(tmp_path):

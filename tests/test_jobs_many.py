@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from conftest import make_waves, refusal
 from test_cli import FAST, READ, transpl, walk
 
 from transpl import TransPL, jobs_many
+from transpl.jobs import load_model
+from transpl.many.folder import TargetFolder
 from transpl.training.loop import _Loop
 
 QUICK = [*FAST, "--backend", "inline"]
@@ -215,6 +218,64 @@ def test_a_folder_of_one_target_is_not_mixed_with_many(monkeypatch, capsys, home
     assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 0
     assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 2
     assert "out: expected a folder for many targets" in capsys.readouterr().err
+    for name in ("summary.json", "predictions.csv"):  # as if the first had died early
+        (homes / "out" / name).unlink()
+    (homes / "out" / "unfinished.json").write_text("{}")
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 2
+
+
+def test_a_folder_of_many_targets_keeps_its_source_model(monkeypatch, capsys, homes):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    kept = (homes / "out" / "model" / "model.json").read_bytes()
+    assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 2
+    assert "error: out: expected a folder for one target, got out, which holds many" in capsys.readouterr().err
+    assert (homes / "out" / "model" / "model.json").read_bytes() == kept
+    assert not (homes / "out" / "predictions.csv").exists()
+
+
+def die(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_folder_of_many_targets_is_known_before_it_is_finished(monkeypatch, capsys, homes, early):
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs_many, "_fitted" if early else "_adapted", die)
+        assert adapt(patch, *good("ann", "bob")) == 130
+    assert json.loads((homes / "out" / "targets.json").read_text()) == {"targets": ["ann", "bob"]}
+    assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 2
+    assert "which holds many targets" in capsys.readouterr().err
+    if not early:
+        with pytest.warns(UserWarning, match="this is their source model, not adapted"):
+            load_model(homes / "out")
+    assert transpl(monkeypatch, "report", "out") == 2
+    assert "one of its folders" in capsys.readouterr().err
+
+
+def test_a_table_of_an_earlier_run_does_not_stay_beside_newer_targets(monkeypatch, homes):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs_many, "_row", die)
+        assert adapt(patch, *good("ann", "eve"), "--mode", "markov") == 130
+    assert not (homes / "out" / "summary.csv").exists()
+
+
+def test_a_target_that_died_while_it_was_written_is_noticed_and_made_again(monkeypatch, capsys, homes):
+    with monkeypatch.context() as patch:
+        patch.setattr(TargetFolder, "_write_results", die)
+        assert adapt(patch, *good("ann", "bob"), "--mode", "markov") == 130
+    assert transpl(monkeypatch, "predict", "--model", "out/ann", "--input", "homes/ann.npz") == 2
+    assert "out/ann: its results are being written, or that was interrupted" in capsys.readouterr().err
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    (homes / "out" / "ann" / "unfinished.json").write_text("{}")  # died when all but this was done
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    assert transpl(monkeypatch, "predict", "--model", "out/ann", "--input", "homes/ann.npz") == 0
+
+
+def test_nothing_of_a_job_for_one_target_stays_in_the_folder_of_a_target(monkeypatch, homes):
+    assert adapt(monkeypatch, *good("ann"), "--mode", "markov", "--out", "out/ann") == 0
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    assert sorted(os.listdir("out/ann")) == sorted(os.listdir("out/bob"))
 
 
 def test_a_source_without_labels_is_refused(homes):

@@ -106,9 +106,7 @@ def demo(
         device=device,
         verbose=True,
     )
-    outcome = jobs.run(job, model, out, _say)
-    jobs.remember_reading(out, {"channels": list(data.channel_names), "window": data.X.shape[2]})
-    _tell(outcome)
+    _tell(jobs.run(job, model, out, _say))
 
 
 @app.command(
@@ -198,9 +196,10 @@ def adapt(
         _tell_many(table, out)
         return
     field = read_and_say(files[0], domain=target_domain, labels_only_score=True, label_col=label_col, **reading)
-    job = jobs.from_recordings(lab, field, target_name=target_domain or files[0].stem, labels=labels or (), **how)
+    job = jobs.from_recordings(
+        lab, field, target_name=target_domain or files[0].stem, labels=labels or (), reading=reading, **how
+    )
     outcome = jobs.run(job, model, out, _say, source_from=source_from)
-    jobs.remember_reading(out, reading)
     _tell(outcome)
 
 

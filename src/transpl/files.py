@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from transpl.errors import NotReadable, unreadable
 
 _CHUNK = 1 << 20
+_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # the names that `replacing` gives
 _MOST_LINKS = 40  # in a chain, as Linux has it
 _DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not npz
     TypeError,
@@ -55,6 +57,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         _flush_to_disk(part)
         _give_default_permissions(part)
         os.replace(part, final)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files of writers that were killed; only where nobody else can be writing."""
+    for part in folder.glob(".*.part*"):
+        if _TEMPORARY.fullmatch(part.name):
+            part.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -2,7 +2,8 @@
 
 The folder holds `model/`, `predictions.csv`, `explanation.npz` (of a choice of windows), `shift.json`, `summary.json`,
 `metrics.json` (where labels exist), `sample.npz` (a few windows, for figures) and `report.html`.
-An interrupted job goes on where it stopped; a failed one leaves `failed.json`.
+An interrupted job goes on where it stopped; a failed one leaves `failed.json`, and one that stopped while results were
+written `unfinished.json`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from transpl.datasets.recordings import Recordings
 from transpl.errors import InputError, one_of, unreadable, wrong
 from transpl.files import read_json, write_json
 from transpl.kept_sources import WantedSource
+from transpl.many.targets import READING
 from transpl.methods.transpl import MODES
 from transpl.report import write_report
+from transpl.result_folders import being_written, holds_many, require_for_one, require_whole
 from transpl.results import (
     NO_LABEL,
     TRUE_LABEL,
@@ -52,8 +55,6 @@ from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE, prior_shares
 
 Say = Callable[[str], None]
-# what `predict` takes over from `adapt`
-READING = {"domain_col", "time_col", "group_col", "channels", "window", "step", "interval"}
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Job:
     labels, test (by default the target itself) is labelled and, where labels are known, scored.
 
     few_labels : {row of the target: label} that a person gave; these rows are not scored
+    reading : how the recordings were read, for `predict`
     """
 
     source: Source
@@ -82,6 +84,7 @@ class Job:
     prior: dict[str, float] | None = None
     mode: str | None = None  # the model's own
     few_labels: dict[int, str] | None = None
+    reading: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def run(
         one in `out` is taken without asking if it is. `model` then stays unfitted: `load_model` has the adapted one
     """
     _check(job)
+    require_for_one(out)
     checkpoints, given = out / "checkpoints", model.checkpoint_dir
     wanted = wanted_source(job.source, job.validation, model)
     try:
@@ -138,6 +142,7 @@ def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = 
         source_name=f"{data.name} {source}",
         target_name=f"{data.name} {target}",
         mode=mode,
+        reading={"channels": list(data.channel_names), "window": data.X.shape[2]},
     )
 
 
@@ -188,9 +193,12 @@ def hold_out_ends(X: NDArray, y: NDArray, group: NDArray | None = None) -> tuple
     return Source(X[~held], y[~held]), Source(X[held], y[held])
 
 
-def remember_reading(out: Path, reading: dict[str, Any]) -> None:
+def remember_reading(out: Path, reading: dict[str, Any] | None) -> None:
     """Keep how the recordings were read beside the model, so that `predict` reads new ones the same way."""
-    write_json(out / "model" / "reading.json", reading)
+    if reading is None:
+        (out / "model" / "reading.json").unlink(missing_ok=True)
+    else:
+        write_json(out / "model" / "reading.json", reading)
 
 
 def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
@@ -198,7 +206,8 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     if folder.is_file():
         raise wrong("model", expected="a folder that transpl adapt wrote", got=folder, advice="Point at the folder.")
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
-    if (folder / "summary.csv").is_file():
+    require_whole(home)
+    if holds_many(folder):
         warnings.warn(
             f"{folder} holds several targets, and this is their source model, not adapted. Point at one of its "
             "folders for that of a target.",
@@ -238,16 +247,21 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
     y = probabilities_in(table, len(model.classes_))
 
     labels = table["label"].to_numpy()
-    write_table(out / "predictions.csv", table)
-    explanation_of_some(model, test.X, y, job.channel_names).save(out / "explanation.npz")
-    shift.save(out / "shift.json")
-    model.save(out / "model")
-    wanted.record(out / "model")
-    save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
+    explanation = explanation_of_some(model, test.X, y, job.channel_names)
     metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
-    write_metrics(out / "metrics.json", metrics)
     truth = job.target.y if job.test is None else job.test.y
-    write_json(out / "summary.json", summary(model, _about(job, model), labels, truth, before))
+    about = summary(model, _about(job, model), labels, truth, before)
+    with being_written(out):
+        (out / "report.html").unlink(missing_ok=True)
+        write_table(out / "predictions.csv", table)
+        explanation.save(out / "explanation.npz")
+        shift.save(out / "shift.json")
+        model.save(out / "model")
+        wanted.record(out / "model")
+        remember_reading(out, job.reading)
+        save_sample(sample_of(job.source.X, job.source.y, job.target.X, job.channel_names), out)
+        write_metrics(out / "metrics.json", metrics)
+        write_json(out / "summary.json", about)
     write_report(out)
     return Outcome(out, metrics)
 

@@ -1,8 +1,8 @@
 """The main job for many targets: one source model, a folder per target, one table of them all.
 
-The folder holds `model/` (the source model), a folder per target with `predictions.csv`, `summary.json`, `model/` and,
-where labels exist, `metrics.json`, and `summary.csv`. The same job again makes only what is missing; a target that
-failed has a `failed.json`.
+The folder holds `targets.json` (their names), `model/` (the source model), a folder per target with `predictions.csv`,
+`summary.json`, `model/` and, where labels exist, `metrics.json`, and in the end `summary.csv`. The same job again makes
+only what is missing; a target that failed has a `failed.json`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import pandas as pd
 
 from transpl import TransPL
 from transpl.datasets.recordings import Recordings
-from transpl.errors import one_of, wrong
+from transpl.errors import one_of
 from transpl.jobs import (
-    READING,
     Say,
     Source,
     check_prior_classes,
@@ -33,11 +32,13 @@ from transpl.jobs import (
 from transpl.kept_sources import WantedSource
 from transpl.many import AdaptedTarget, TargetFile, adapt_many
 from transpl.many.names import named
+from transpl.many.targets import remembered
 from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers
+from transpl.result_folders import begin_many
 from transpl.results import write_table
 
-_TAKEN = ("model", "checkpoints", "summary.csv", "failed.json")  # not to be the name of a target
+_TAKEN = ("model", "checkpoints", "summary.csv", "targets.json", "failed.json")  # not to be the name of a target
 _MOVED_MOST = 2  # channels
 
 
@@ -65,8 +66,7 @@ def from_recordings(source: Recordings, files: Sequence[Path], reading: dict[str
     """
     train, validation = labelled_source(source)
     targets = {name: TargetFile(path, reading) for name, path in named(files, taken=_TAKEN).items()}
-    remembered = {name: value for name, value in reading.items() if name in READING}
-    return ManyJob(train, validation, targets, source.channel_names, remembered, **options)
+    return ManyJob(train, validation, targets, source.channel_names, remembered(reading), **options)
 
 
 def run(
@@ -88,17 +88,18 @@ def run(
     """
     check_workers(jobs, backend, retries, address)
     workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
-    _check(job, out)
+    _check(job)
     wanted = wanted_source(job.source, job.validation, model)
     kept = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
+    begin_many(out, job.targets)
     with record_of_failure(out):
         fitted = _fitted(job, wanted, kept, out, say)
         remember_reading(out, job.reading)
+        (out / "summary.csv").unlink(missing_ok=True)  # from here on it would be of another run than its targets
         rows = {}
         with closing(_adapted(fitted, job, out, workers)) as adapted:
             for target in adapted:
                 if target.error is None:
-                    remember_reading(out / target.name, job.reading)
                     wanted.record(out / target.name / "model")
                 rows[target.name] = _row(target)
                 say(_line(target, len(rows), len(job.targets)))
@@ -155,13 +156,10 @@ def _fitted(job: ManyJob, wanted: WantedSource, kept: TransPL | None, out: Path,
     return kept
 
 
-def _check(job: ManyJob, out: Path) -> None:
+def _check(job: ManyJob) -> None:
     if job.mode is not None:
         one_of("mode", job.mode, MODES)
     check_prior_classes(job.prior, job.source.y)
-    if (out / "summary.json").exists():
-        got = f"{out}, which holds the results of one target"
-        raise wrong("out", expected="a folder for many targets", got=got, advice="Choose another one.")
 
 
 def _row(target: AdaptedTarget) -> dict[str, Any]:

@@ -372,7 +372,8 @@ def test_folder_without_results_is_refused(tmp_path):
 
 
 def test_explanation_of_other_results_is_refused(tmp_path):
-    write(tmp_path, saved())
+    about = summary()
+    write(tmp_path, saved(summary={**about, "test": {**about["test"], "windows": 5}}))
     write_table(tmp_path / "predictions.csv", saved().predictions.iloc[:5])
     with refusal(tmp_path, "explains window 11, predictions.csv has none", NotReadable):
         write_report(tmp_path)

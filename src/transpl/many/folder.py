@@ -1,4 +1,4 @@
-"""A target's results in a folder of their own. `summary.json` is written last: a folder that has it is whole."""
+"""A target's results in a folder of their own, with `unfinished.json` for as long as they are not all there."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from transpl.errors import NotReadable
 from transpl.estimator import TransPL
 from transpl.files import read_json, sha256, write_json
 from transpl.many.adapted import AdaptedTarget
+from transpl.result_folders import being_written, is_unfinished
 from transpl.results import probabilities_in, write_failure, write_metrics, write_table
 
-_FILES = ("summary.json", "predictions.csv", "metrics.json", "report.html")  # in the order of their removal
+_FILES = (  # also those that only a job for one target writes
+    *("summary.json", "predictions.csv", "metrics.json", "report.html"),
+    *("explanation.npz", "shift.json", "sample.npz"),
+)
 
 
 class TargetFolder:
@@ -29,13 +33,37 @@ class TargetFolder:
     def checkpoints(self) -> Path:
         return self.home / "checkpoints"
 
-    def finish(self, found: AdaptedTarget, table: pd.DataFrame, summary: dict[str, Any], model: TransPL | None) -> None:
-        """Write everything, the model if it is to be kept; what an earlier run left goes first."""
+    def finish(
+        self,
+        found: AdaptedTarget,
+        table: pd.DataFrame,
+        summary: dict[str, Any],
+        model: TransPL | None,
+        reading: dict[str, Any] | None = None,
+    ) -> None:
+        """Write everything, the model if it is to be kept; what an earlier run left goes first.
+
+        reading : how the target's file was read, kept beside the model
+        """
+        with being_written(self.home):
+            self._clear()
+            if model is not None:
+                self._write_model(model, reading)
+            self._write_results(found, table, summary)
+        (self.home / "failed.json").unlink(missing_ok=True)
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+
+    def _clear(self) -> None:
         for name in _FILES:
             (self.home / name).unlink(missing_ok=True)
         shutil.rmtree(self.home / "model", ignore_errors=True)
-        if model is not None:
-            model.save(self.home / "model")
+
+    def _write_model(self, model: TransPL, reading: dict[str, Any] | None) -> None:
+        model.save(self.home / "model")
+        if reading is not None:
+            write_json(self.home / "model" / "reading.json", reading)
+
+    def _write_results(self, found: AdaptedTarget, table: pd.DataFrame, summary: dict[str, Any]) -> None:
         write_table(self.home / "predictions.csv", table)
         write_metrics(self.home / "metrics.json", found.scores)
         record = {
@@ -46,8 +74,6 @@ class TargetFolder:
             "scored": found.scores is not None,
         }
         write_json(self.home / "summary.json", {**summary, "many": record})
-        (self.home / "failed.json").unlink(missing_ok=True)
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
 
     def fail(self, error: str, traceback: str | None) -> None:
         """Leave a record; a disk that is full does not make it worse. Results of an earlier run stay."""
@@ -56,7 +82,8 @@ class TargetFolder:
 
     def finished(self, name: str, classes: NDArray, *, with_model: bool) -> AdaptedTarget | None:
         """Read the results back; None unless all of them are there, unchanged, and those asked for."""
-        if self.digest is None or (with_model and not (self.home / "model" / "model.json").is_file()):
+        lacks_model = with_model and not (self.home / "model" / "model.json").is_file()
+        if self.digest is None or lacks_model or is_unfinished(self.home):
             return None
         try:
             found = self._read(name, classes)

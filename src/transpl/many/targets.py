@@ -17,6 +17,9 @@ from transpl.files import map_npy
 from transpl.parallel.work import pack
 from transpl.results import Target, where
 
+# what `predict` takes over from `adapt`
+READING = {"domain_col", "time_col", "group_col", "channels", "window", "step", "interval"}
+
 
 @dataclass(frozen=True)
 class TargetFile:
@@ -41,6 +44,11 @@ class TargetFile:
         except OSError:
             return None
         return digest_of(found.st_size, found.st_mtime_ns, dict(self.reading))
+
+
+def remembered(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the arguments of `read_recordings` is also true of files to come."""
+    return {name: value for name, value in reading.items() if name in READING}
 
 
 def as_target(target: Any) -> Any:

@@ -18,7 +18,7 @@ from transpl.estimator import TransPL
 from transpl.many.adapted import AdaptedTarget
 from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Parcel
-from transpl.many.targets import read_target
+from transpl.many.targets import TargetFile, read_target, remembered
 from transpl.results import (
     About,
     Target,
@@ -81,7 +81,8 @@ class Work:
             folder=task.folder,
         )
         if folder is not None:
-            folder.finish(found, table, record, model.set_params(**given) if self.keep_models else None)
+            reading = remembered(task.target.reading) if isinstance(task.target, TargetFile) else None
+            folder.finish(found, table, record, model.set_params(**given) if self.keep_models else None, reading)
         return found
 
     def _about(self, task: Task, model: TransPL, windows: int, names: tuple[str, ...]) -> About:

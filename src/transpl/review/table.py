@@ -14,6 +14,7 @@ from transpl.datasets.recordings import Recordings
 from transpl.datasets.tables import as_text, read_table
 from transpl.errors import unreadable, whole_number
 from transpl.explanation import Explanation
+from transpl.result_folders import require_whole, require_whole_predictions
 from transpl.results import TRUE_LABEL, predictions_table, where
 from transpl.review.choosing import least_confident
 
@@ -35,6 +36,7 @@ def review_recordings(model: TransPL, recordings: Recordings, n: int, *, spread:
 
 def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
     """The n least confident windows that a job labelled, without those that a person has labelled before."""
+    require_whole(folder)
     path = folder / "predictions.csv"
     if not path.is_file():
         advice = "Point at a folder written by transpl adapt, or give recordings (--input)."
@@ -42,6 +44,7 @@ def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
     table = read_table(path, text=["domain", "group", "label", TRUE_LABEL], exact=True)  # ranks hang on the last bit
     if not {"window", "label", "confidence"} <= set(table.columns):
         raise unreadable(path, problem="not written by transpl adapt", advice="Run transpl adapt again.")
+    require_whole_predictions(folder, table)
     if TRUE_LABEL in table:
         table = table[as_text(table[TRUE_LABEL]) == ""].reset_index(drop=True)
     return _review(table, _sentences(folder / "explanation.npz"), n, spread)

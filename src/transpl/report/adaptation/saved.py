@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from transpl.errors import unreadable
 from transpl.explanation import Explanation, ShiftReport
 from transpl.files import read_json
+from transpl.result_folders import holds_many, require_whole, require_whole_predictions
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that tell where a window comes from
 
@@ -110,15 +111,20 @@ def _furthest_first(channels: list[Channel]) -> list[Channel]:
 
 def read_saved(home: Path) -> Saved:
     """Read the files of a job or of one of many targets; a folder without results is refused."""
+    require_whole(home)
     if not (home / "summary.json").is_file():
-        of_many = (home / "summary.csv").is_file()
+        of_many = holds_many(home)
         advice = "one of its folders, which are of one target each" if of_many else "a folder of transpl adapt or bench"
         raise unreadable(home, problem="no summary.json in it", advice=f"Point at {advice}.")
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
+    # A class may be called "NA" or "01".
+    predictions = pd.read_csv(
+        home / "predictions.csv", keep_default_na=False, dtype=dict.fromkeys(("label", *_ORIGIN), str)
+    )
+    require_whole_predictions(home, predictions)
     return Saved(
         read_json(home / "summary.json"),
-        # A class may be called "NA" or "01".
-        pd.read_csv(home / "predictions.csv", keep_default_na=False, dtype=dict.fromkeys(("label", *_ORIGIN), str)),
+        predictions,
         read_json(metrics) if metrics.is_file() else None,
         Explanation.load(explanation) if explanation.is_file() else None,
         ShiftReport.load(shift) if shift.is_file() else None,
