@@ -45,7 +45,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     A link stays, and what it points to is replaced. A device or a pipe is written to, once the block has succeeded.
     """
-    if _is_stream(Path(path)):
+    if is_stream(Path(path)):
         with _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
             yield part
             _pour(part, Path(path))
@@ -64,6 +64,11 @@ def remove_leftovers(folder: Path) -> None:
     for part in folder.glob(".*.part*"):
         if _TEMPORARY.fullmatch(part.name):
             part.unlink(missing_ok=True)
+
+
+def is_stream(path: Path) -> bool:
+    """True for what can be written to, but not be replaced: a terminal, /dev/null, a pipe, /dev/stdout."""
+    return _own_descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -163,11 +168,6 @@ def _temporary(folder: Path, name: str) -> Iterator[Path]:
         yield part
     finally:
         part.unlink(missing_ok=True)
-
-
-def _is_stream(path: Path) -> bool:
-    """True for what can be written to, but not be replaced: a terminal, /dev/null, a pipe, /dev/stdout."""
-    return _own_descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _own_descriptor(path: Path) -> int | None:

@@ -12,7 +12,7 @@ from transpl import cli_options as shared
 
 def review(
     model: Annotated[Path, typer.Option(help="Folder written by adapt.")],
-    out: Annotated[Path, typer.Option(help="File for the table, a csv to fill in.")],
+    out: Annotated[Path, typer.Option(help="File for the table, a csv to fill in. Labels in it are kept.")],
     input: Annotated[
         Path | None, typer.Option(help="Recordings to choose from. Default: those that adapt labelled.")
     ] = None,
@@ -35,12 +35,16 @@ def review(
     from transpl.review import review_job, review_recordings
 
     if input is None:
-        table = review_job(model, n, spread=spread)
+        table = review_job(model, n, spread=spread, earlier=out)
     else:
         fitted, read = shared.model_and_reader(
             model, threads, device, domain_col, time_col, group_col, channels, window, step
         )
         recordings = read(input, domain=domain)
-        table = review_recordings(fitted, recordings, n, spread=spread)
+        table = review_recordings(fitted, recordings, n, spread=spread, earlier=out)
     write_table(out, table)
-    shared.say(f"wrote {out}: {len(table)} windows. Fill in true_label, then: transpl adapt ... --labels {out}")
+    kept = int((table["true_label"] != "").sum())
+    labelled = f", {kept} with the label that you had filled in" if kept else ""
+    shared.say(
+        f"wrote {out}: {len(table)} windows{labelled}. Fill in true_label, then: transpl adapt ... --labels {out}"
+    )

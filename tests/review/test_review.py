@@ -16,6 +16,7 @@ from test_cli import FAST, READ, adapt, files, transpl  # noqa: F401  (files is 
 from transpl import TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.datasets.recordings import Recordings
+from transpl.results import write_table
 from transpl.review import least_confident, read_labels, review_job, review_recordings
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)
@@ -110,6 +111,80 @@ def test_a_folder_without_predictions_is_refused(tmp_path):
     pd.DataFrame({"a": [1]}).to_csv(tmp_path / "predictions.csv")
     with refusal(tmp_path / "predictions.csv", "not written by transpl adapt"):
         review_job(tmp_path, 5)
+
+
+# a list that is there already
+
+
+def type_into(path, *labels: str) -> pd.DataFrame:
+    """Fill in the first rows, as a person does."""
+    table = pd.read_csv(path, keep_default_na=False)
+    table["true_label"] = [*labels, *table["true_label"][len(labels) :]]
+    table.to_csv(path, index=False)
+    return table
+
+
+def test_labels_typed_into_a_list_are_kept_when_it_is_written_again(monkeypatch, capsys, folder, tmp_path):
+    words = ["review", "--model", folder, "--out", tmp_path / "few.csv", "--n"]
+    assert transpl(monkeypatch, *words, "5") == 0
+    typed = type_into(tmp_path / "few.csv", "class_0", "class_1")
+    assert transpl(monkeypatch, *words, "5") == 0
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "few.csv", keep_default_na=False), typed)
+    assert "5 windows, 2 with the label that you had filled in" in capsys.readouterr().err
+    assert transpl(monkeypatch, *words, "1") == 0  # the second is no longer listed
+    few = pd.read_csv(tmp_path / "few.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(few, typed.head(2))
+    assert transpl(monkeypatch, *words, "9") == 0
+    few = pd.read_csv(tmp_path / "few.csv", keep_default_na=False)
+    assert few["true_label"].tolist() == ["class_0", "class_1", *[""] * 7]
+
+
+def test_labels_that_a_job_was_given_stay_in_the_list_of_the_next(folder, tmp_path):
+    path = tmp_path / "few.csv"
+    write_table(path, review_job(folder, 3))
+    typed = type_into(path, "class_0", "class_1")
+    jobs.run(job(mode="markov", labels=[path]), TransPL(**TINY), tmp_path / "out")
+    table = review_job(tmp_path / "out", 4, earlier=path)
+    assert len(table) == 6
+    assert table["true_label"].tolist() == [*[""] * 4, "class_0", "class_1"]
+    assert table["window"].tolist()[4:] == typed["window"].tolist()[:2]
+    write_table(path, table)
+    assert len(read_labels([path], recordings(), CLASSES)) == 2
+
+
+CHANGES = {
+    "of another recording": {"confidence": 0.123},
+    "of another place": {"start": 999},
+    "of another label": {"label": "class_9"},
+    "of no window": {"window": 99},
+    "twice": {"window": 3, "group": "evening", "start": 48},
+    "with a column of one's own": {"remark": "the dog"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_list_with_labels_that_cannot_be_kept_is_not_replaced(monkeypatch, capsys, folder, tmp_path, change):
+    path = tmp_path / "few.csv"
+    write_table(path, review_job(folder, 4))
+    type_into(path, "class_0", "class_1").assign(**change).to_csv(path, index=False)
+    before = path.read_bytes()
+    assert transpl(monkeypatch, "review", "--model", folder, "--out", path) == 2
+    assert "error: out: expected a new file, or an earlier list" in capsys.readouterr().err.splitlines()[-1]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["a;b\n1;2\n", "t,ax\n0,1\n", "\0\0"])
+def test_a_file_that_is_no_list_is_not_replaced(folder, tmp_path, text):
+    (tmp_path / "home.csv").write_text(text)
+    with refusal("out", "Choose another file"):
+        review_job(folder, 2, earlier=tmp_path / "home.csv")
+
+
+def test_a_list_without_labels_is_replaced_whatever_it_was_of(folder, tmp_path):
+    write_table(tmp_path / "few.csv", review_job(folder, 4).assign(confidence=0.1))
+    assert (review_job(folder, 4, earlier=tmp_path / "few.csv")["true_label"] == "").all()
+    (tmp_path / "empty.csv").touch()  # as the shell makes it for > empty.csv
+    assert len(review_job(folder, 4, earlier=tmp_path / "empty.csv")) == 4
 
 
 # reading back

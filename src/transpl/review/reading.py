@@ -11,7 +11,7 @@ from transpl.datasets.recordings import Recordings
 from transpl.datasets.tables import as_text, read_table, require_columns
 from transpl.errors import wrong
 from transpl.results import TRUE_LABEL, where
-from transpl.review.table import WHERE
+from transpl.review.earlier import WHERE
 
 _ADVICE = "Label the windows of this very recording, read in the same way."
 

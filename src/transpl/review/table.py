@@ -17,25 +17,35 @@ from transpl.explanation import Explanation
 from transpl.result_folders import require_whole, require_whole_predictions
 from transpl.results import TRUE_LABEL, predictions_table, where
 from transpl.review.choosing import least_confident
+from transpl.review.earlier import WHERE, typed_rows, with_typed
 
-WHERE = ("window", "domain", "group", "start")
 _PROBABILITY = "p_"
 
 Explain = Callable[[NDArray[np.int64]], Sequence[str]]  # row numbers -> a sentence for each
 
 
-def review_recordings(model: TransPL, recordings: Recordings, n: int, *, spread: bool = False) -> pd.DataFrame:
-    """The n least confident windows of recordings, as the model labels them now."""
+def review_recordings(
+    model: TransPL, recordings: Recordings, n: int, *, spread: bool = False, earlier: Path | None = None
+) -> pd.DataFrame:
+    """The n least confident windows of recordings, as the model labels them now.
+
+    earlier : a list that may be there already; labels typed into it are taken over, see `typed_rows`
+    """
 
     def explain(rows: NDArray[np.int64]) -> list[str]:
         found = model.explain(recordings.X[rows], channel_names=recordings.channel_names, nearest=0)
         return [found.sentence(position) for position in range(len(found))]
 
-    return _review(predictions_table(model, recordings.X, where(recordings)), explain, n, spread)
+    table = predictions_table(model, recordings.X, where(recordings))
+    typed = None if earlier is None else typed_rows(earlier, table)
+    return _review(table, explain, n, spread, typed)
 
 
-def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
-    """The n least confident windows that a job labelled, without those that a person has labelled before."""
+def review_job(folder: Path, n: int, *, spread: bool = False, earlier: Path | None = None) -> pd.DataFrame:
+    """The n least confident windows that a job labelled, without those that a person has labelled before.
+
+    earlier : as in `review_recordings`
+    """
     require_whole(folder)
     path = folder / "predictions.csv"
     if not path.is_file():
@@ -45,17 +55,18 @@ def review_job(folder: Path, n: int, *, spread: bool = False) -> pd.DataFrame:
     if not {"window", "label", "confidence"} <= set(table.columns):
         raise unreadable(path, problem="not written by transpl adapt", advice="Run transpl adapt again.")
     require_whole_predictions(folder, table)
+    typed = None if earlier is None else typed_rows(earlier, table)
     if TRUE_LABEL in table:
         table = table[as_text(table[TRUE_LABEL]) == ""].reset_index(drop=True)
-    return _review(table, _sentences(folder / "explanation.npz"), n, spread)
+    return _review(table, _sentences(folder / "explanation.npz"), n, spread, typed)
 
 
-def _review(table: pd.DataFrame, explain: Explain, n: int, spread: bool) -> pd.DataFrame:
+def _review(table: pd.DataFrame, explain: Explain, n: int, spread: bool, typed: pd.DataFrame | None) -> pd.DataFrame:
     whole_number("n", n, least=1)
     rows = least_confident(as_text(table["label"]), table["confidence"], n, spread=spread)
     chosen = table.iloc[rows].reset_index(drop=True)
     runner_up, probability = _runners_up(chosen)
-    return pd.DataFrame(
+    found = pd.DataFrame(
         {
             **{name: chosen[name] for name in WHERE if name in chosen},
             "label": chosen["label"],
@@ -66,6 +77,7 @@ def _review(table: pd.DataFrame, explain: Explain, n: int, spread: bool) -> pd.D
             "explanation": explain(chosen["window"].to_numpy(np.int64)),
         }
     )
+    return found if typed is None else with_typed(found, typed)
 
 
 def _runners_up(table: pd.DataFrame) -> tuple[NDArray, NDArray[np.float64]]:
