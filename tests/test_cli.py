@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
 from io import StringIO
@@ -12,7 +15,7 @@ import pandas as pd
 import pytest
 from made_up_bench import small_bench
 
-from transpl import __version__, cli, datasets
+from transpl import TransPL, __version__, cli, datasets
 
 FAST = ["--epochs", "1", "--width", "16", "--seed", "3", "--device", "cpu"]
 
@@ -225,6 +228,32 @@ def test_demo_and_report(monkeypatch, capsys, tmp_path):
     (tmp_path / "report.html").unlink()
     assert transpl(monkeypatch, "report", tmp_path) == 0
     assert (tmp_path / "report.html").is_file()
+
+
+def test_being_told_to_leave_is_taken_like_ctrl_c(monkeypatch, capsys, files):
+    taken_before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patch:
+        patch.setattr(TransPL, "adapt", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+        assert adapt(patch, files, "home.csv") == 143
+    assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted. Run the same command again")
+    assert "SystemExit" in json.loads((files / "out" / "failed.json").read_text())["error"]
+    assert signal.getsignal(signal.SIGTERM) is taken_before
+    assert adapt(monkeypatch, files, "home.csv") == 0
+    assert not (files / "out" / "failed.json").exists()
+
+
+@pytest.mark.parametrize("room", [1, 40])
+def test_a_full_disk_is_told_in_one_line_and_the_command_goes_on_later(monkeypatch, capsys, files, room):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room * 1024, before[1]))
+    try:
+        assert adapt(monkeypatch, files, "home.csv") == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"error: {files / 'out'}")
+    assert "file too large. Make room and run it again" in last
+    assert adapt(monkeypatch, files, "home.csv") == 0
 
 
 WRONG = {

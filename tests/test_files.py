@@ -3,14 +3,19 @@
 import hashlib
 import os
 import re
+import resource
 import stat
 
 import numpy as np
 import pytest
+import torch
 
-from transpl import files
+from transpl import files, persistence
+from transpl.benchmark import source_store
 from transpl.errors import NotReadable
 from transpl.files import map_npy, new_npy, read_json, replacing, sha256, write_json, write_rows, write_text
+from transpl.methods.source_model import Trained
+from transpl.training.checkpoint import Checkpoint
 
 
 class Interrupted(Exception):
@@ -119,6 +124,38 @@ def test_writing_leaves_the_umask_alone(tmp_path, umask):
     umask(0o027)
     write_text(tmp_path / "a.txt", "new")
     assert umask(0o027) == 0o027
+
+
+# a full disk
+
+
+@pytest.fixture
+def little_room():
+    """No file may grow beyond 1 kB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_an_error_that_names_the_file_and_the_old_content_stays(tmp_path, little_room):
+    (tmp_path / "a.txt").write_text("old")
+    with pytest.raises(OSError, match="File too large") as caught:
+        write_text(tmp_path / "a.txt", "x" * 5000)
+    assert caught.value.filename == str(tmp_path / "a.txt")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path, little_room):
+    tensors = {"w": torch.zeros(1000)}
+    with pytest.raises(OSError, match="File too large"):
+        Checkpoint(tmp_path, "source", "0" * 16).save(tensors)
+    with pytest.raises(OSError, match="File too large"):
+        persistence._write_weights(tmp_path, tensors)
+    with pytest.raises(OSError, match="File too large"):
+        source_store._save(tmp_path, Trained(torch.nn.Linear(100, 100), {}, 0.0))
+    assert names_in(tmp_path) == []
 
 
 # links, devices and pipes. None of these is a device of the machine: a test that fails as root would replace it.

@@ -6,8 +6,12 @@ Heavy imports wait inside the commands, so that `transpl --help` answers at once
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +38,7 @@ from transpl.cli_usage import UsageError, asks_for_help, complaint
 from transpl.datasets_cli import app as datasets_app
 from transpl.errors import InputError, wrong
 from transpl.figures_cli import figure
+from transpl.files import OUT_OF_SPACE
 from transpl.methods_cli import methods
 from transpl.monitor_cli import monitor
 from transpl.review_cli import review
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
 _INTERRUPTED = 130
+_TERMINATED = 128 + signal.SIGTERM
 _FAILED = 1
 _AFTER_INTERRUPTION = (
     "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
@@ -284,11 +290,16 @@ def main() -> None:
     """Run the command line; what went wrong is said in one line."""
     warnings.showwarning = _show_warning
     try:
-        code = app(standalone_mode=False) or 0
+        with _leaving_when_told():
+            code = app(standalone_mode=False) or 0
     except InputError as error:
         _fail(str(error), code=2)
     except UsageError as error:
         _fail_usage(error)
+    except SystemExit as leaving:
+        if leaving.code == _TERMINATED:
+            _say(f"interrupted. {_AFTER_INTERRUPTION}")
+        raise
     except OSError as error:
         _fail(_about_file(error), code=1)
     except RuntimeError as error:
@@ -307,6 +318,23 @@ def _fail_usage(error: Any) -> None:
     sys.exit(2)
 
 
+@contextmanager
+def _leaving_when_told() -> Iterator[None]:
+    """Take a SIGTERM, as batch systems send it before they kill, like Ctrl-C: clean up, leave a record, say a line."""
+
+    def leave(*_: Any) -> None:
+        sys.exit(_TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():  # others may not take signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _fail(message: str, code: int) -> None:
     _say(f"error: {' '.join(message.split())}")
     sys.exit(code)
@@ -315,7 +343,11 @@ def _fail(message: str, code: int) -> None:
 def _about_file(error: OSError) -> str:
     if error.filename is None or error.strerror is None:
         return f"{type(error).__name__}: {error}"
-    return f"{error.filename}: {error.strerror.lower()}. Choose a path that can be read or written."
+    full = error.errno in OUT_OF_SPACE
+    advice = (
+        "Make room and run it again, or choose another path." if full else "Choose a path that can be read or written."
+    )
+    return f"{error.filename}: {error.strerror.lower()}. {advice}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

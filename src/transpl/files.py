@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from transpl.errors import NotReadable, unreadable
 
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
 _CHUNK = 1 << 20
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # the names that `replacing` gives
 _MOST_LINKS = 40  # in a chain, as Linux has it
@@ -46,13 +48,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays, and what it points to is replaced. A device or a pipe is written to, once the block has succeeded.
     """
     if is_stream(Path(path)):
-        with _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
+        with _named(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
             yield part
             _pour(part, Path(path))
         return
     final = Path(os.path.realpath(path))
     final.parent.mkdir(parents=True, exist_ok=True)
-    with _temporary(final.parent, final.name) as part:
+    with _named(final), _temporary(final.parent, final.name) as part:
         yield part
         _flush_to_disk(part)
         _give_default_permissions(part)
@@ -156,6 +158,17 @@ def sha256(path: str | os.PathLike[str]) -> str:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an error of the disk say which file it was about: a failed write does not know."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in OUT_OF_SPACE:
+            error.filename = os.fspath(path)
+        raise
 
 
 @contextmanager

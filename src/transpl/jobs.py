@@ -12,7 +12,7 @@ import shutil
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -340,6 +340,7 @@ def record_of_failure(out: Path) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        write_failure(out, f"{type(error).__name__}: {error}", traceback.format_exc(), _advice(error))
+        with suppress(OSError):  # a disk that is full has no room for this either; the error itself says so
+            write_failure(out, f"{type(error).__name__}: {error}", traceback.format_exc(), _advice(error))
         raise
     (out / "failed.json").unlink(missing_ok=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors.torch import load
+from safetensors.torch import save as serialize
 
 from transpl import __version__
 from transpl.benchmark.locks import exclusive
@@ -94,7 +95,8 @@ def _train(model: SourceModel, checkpoints: Path) -> Trained:
 def _save(home: Path, trained: Trained) -> None:
     weights = home / "weights.safetensors"
     with replacing(weights) as part:
-        save_file({name: tensor.contiguous() for name, tensor in trained.network.state_dict().items()}, part)
+        tensors = {name: tensor.contiguous() for name, tensor in trained.network.state_dict().items()}
+        part.write_bytes(serialize(tensors))  # not by save_file, whose errors are its own where a disk is full
     record = {"sha256": sha256(weights), "history": trained.history, "seconds": trained.seconds}
     write_json(home / "source.json", record)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ class Checkpoint:
 
     def save(self, state: dict[str, Any]) -> None:
         """Replace the file by this state."""
+        buffer = io.BytesIO()  # torch does not say that a disk is full, but that it is at another position
+        torch.save({"format": _FORMAT, "versions": versions(), "fingerprint": self.fingerprint, **state}, buffer)
         with replacing(self.path) as part:
-            torch.save({"format": _FORMAT, "versions": versions(), "fingerprint": self.fingerprint, **state}, part)
+            part.write_bytes(buffer.getbuffer())
 
     def load(self) -> dict[str, Any] | None:
         """Return the stored state, or None if there is no file, or one that another version wrote."""
