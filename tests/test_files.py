@@ -12,6 +12,7 @@ import torch
 
 from transpl import files, persistence
 from transpl.benchmark import source_store
+from transpl.datasets.prepare import scratch_folder
 from transpl.errors import NotReadable
 from transpl.files import map_npy, new_npy, read_json, replacing, sha256, write_json, write_rows, write_text
 from transpl.methods.source_model import Trained
@@ -145,6 +146,23 @@ def test_a_full_disk_is_an_error_that_names_the_file_and_the_old_content_stays(t
     assert caught.value.filename == str(tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert names_in(tmp_path) == ["a.txt"]
+
+
+def test_rows_that_find_no_room_name_their_file_too(tmp_path, little_room):
+    new_npy(tmp_path / "a.npy", (2, 10), np.float32)
+    with pytest.raises(OSError, match="File too large") as caught:
+        write_rows(tmp_path / "a.npy", 0, np.zeros((200, 10), np.float32))
+    assert caught.value.filename == str(tmp_path / "a.npy")
+    with pytest.raises(OSError, match="File too large") as caught:
+        new_npy(tmp_path / "b.npy", (200, 10), np.float32)
+    assert caught.value.filename == str(tmp_path / "b.npy")
+
+
+def test_a_scratch_folder_without_room_is_named_after_its_home(tmp_path, little_room):
+    with pytest.raises(OSError, match="File too large") as caught, scratch_folder(tmp_path) as scratch:
+        (scratch / "windows").write_bytes(bytes(5000))
+    assert caught.value.filename == str(tmp_path)
+    assert names_in(tmp_path) == []
 
 
 def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path, little_room):

@@ -48,17 +48,28 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays, and what it points to is replaced. A device or a pipe is written to, once the block has succeeded.
     """
     if is_stream(Path(path)):
-        with _named(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
+        with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
             yield part
             _pour(part, Path(path))
         return
     final = Path(os.path.realpath(path))
     final.parent.mkdir(parents=True, exist_ok=True)
-    with _named(final), _temporary(final.parent, final.name) as part:
+    with naming(final), _temporary(final.parent, final.name) as part:
         yield part
         _flush_to_disk(part)
         _give_default_permissions(part)
         os.replace(part, final)
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an error of the disk say which file it was about: a failed write does not know."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in OUT_OF_SPACE:
+            error.filename = os.fspath(path)
+        raise
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -138,13 +149,17 @@ def map_npy(path: str | os.PathLike[str]) -> np.memmap:
 
 def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> None:
     """Make a .npy file of zeros; it takes room on the disk only as rows are written to it."""
-    np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    with naming(path):
+        np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
 
 
 def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> None:
     """Put rows into an existing .npy file from row `first` on; they are on the disk when this returns."""
     table = map_npy(path)
-    with open(path, "rb+") as stream:  # not through the map: a full disk then raises OSError instead of killing us
+    with (
+        naming(path),
+        open(path, "rb+") as stream,
+    ):  # not through the map: a full disk then raises OSError instead of killing us
         stream.seek(table.offset + first * table[:1].nbytes)
         stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
         stream.flush()
@@ -158,17 +173,6 @@ def sha256(path: str | os.PathLike[str]) -> str:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-@contextmanager
-def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an error of the disk say which file it was about: a failed write does not know."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None and error.errno in OUT_OF_SPACE:
-            error.filename = os.fspath(path)
-        raise
 
 
 @contextmanager

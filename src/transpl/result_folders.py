@@ -57,7 +57,7 @@ def require_whole_predictions(folder: Path, table: pd.DataFrame) -> None:
     """
     columns = [name for name in table.columns if name.startswith(_PROBABILITY)]
     total = table[columns].apply(pd.to_numeric, errors="coerce").sum(axis=1, skipna=False).to_numpy(np.float64)
-    cut = np.flatnonzero(~(np.abs(total - 1) < _ROUNDING))
+    cut = np.flatnonzero(~(np.abs(total - 1) < _ROUNDING)) if columns else np.array([], int)
     rows = _rows_expected(folder)
     if len(cut):
         problem = f"row {cut[0] + 1} of {len(table)} is cut off or damaged"

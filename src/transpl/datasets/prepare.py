@@ -21,6 +21,7 @@ from transpl.datasets.origins import archive_origin, folder_origin, is_published
 from transpl.datasets.prepared import prepared_path, save_prepared
 from transpl.datasets.recipe import Built, Recipe, Say
 from transpl.errors import InputError, NotReadable, one_of, unreadable, wrong
+from transpl.files import naming
 
 _SCRATCH = ".preparing-"
 _ABANDONED = 24 * 3600.0  # seconds without a change
@@ -126,7 +127,7 @@ def scratch_folder(home: Path) -> Iterator[Path]:
     """A hidden folder on the same disk that is gone afterwards; those that killed runs have left go first."""
     home.mkdir(parents=True, exist_ok=True)
     _sweep(home)
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=home) as folder:
+    with naming(home), tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=home) as folder:
         yield Path(folder)
 
 
