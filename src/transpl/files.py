@@ -156,10 +156,8 @@ def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLi
 def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> None:
     """Put rows into an existing .npy file from row `first` on; they are on the disk when this returns."""
     table = map_npy(path)
-    with (
-        naming(path),
-        open(path, "rb+") as stream,
-    ):  # not through the map: a full disk then raises OSError instead of killing us
+    # Not through the map: a full disk then raises OSError instead of killing us.
+    with naming(path), open(path, "rb+") as stream:
         stream.seek(table.offset + first * table[:1].nbytes)
         stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
         stream.flush()
