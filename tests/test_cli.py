@@ -136,10 +136,10 @@ def test_no_window_to_be_labelled_spans_two_people(monkeypatch, capsys, files):
     words += ["--domain-col", "who", "--label-col", "activity", "--window", "64", "--step", "16", "--mode", "markov"]
     assert transpl(monkeypatch, "adapt", *words, *FAST) == 0
     capsys.readouterr()
-    for new in (["predict", "--out", files / "new.csv"], ["review", "--n", "1000", "--out", files / "new.csv"]):
-        command, *more = new
-        assert transpl(monkeypatch, command, "--model", files / "out", "--input", files / "crowd.csv", *more) == 0
-        table = pd.read_csv(files / "new.csv")
+    for command, *more in (["predict"], ["review", "--n", "1000"]):
+        words = ["--model", files / "out", "--input", files / "crowd.csv", "--out", files / f"{command}.csv", *more]
+        assert transpl(monkeypatch, command, *words) == 0
+        table = pd.read_csv(files / f"{command}.csv")
         assert len(table) == 12 * 3  # of 100 rows each: at 0, 16 and 32
         np.testing.assert_array_equal(people[table["start"]], people[table["start"] + 63])
         np.testing.assert_array_equal(people[table["start"]], table["domain"])

@@ -74,7 +74,7 @@ def test_saved_model_gives_the_saved_predictions(folder):
     model, reading = jobs.load_model(folder)
     table = pd.read_csv(folder / "predictions.csv")
     assert np.allclose(model.predict_proba(DATA.domain(1).X_test).max(axis=1), table["confidence"])
-    assert reading == {}
+    assert reading == {"channels": list(DATA.channel_names), "window": 32}
     assert model.checkpoint_dir is None
 
 
@@ -119,7 +119,7 @@ def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path, monkeypatch, 
     }
     assert len(summary["channels"]) == (1 + copies) * len(DATA.channel_names)
     assert summary["sigma"] == 0.2
-    assert "What channels and network vote" in (tmp_path / "report.html").read_text()
+    assert '"networkSays"' in (tmp_path / "report.html").read_text()
 
 
 def test_shift_is_that_of_the_saved_model(folder):
@@ -219,7 +219,7 @@ def test_results_that_are_whole_can_be_read_while_a_new_run_learns(folder, tmp_p
 def test_a_reading_of_an_earlier_job_does_not_stay(tmp_path):
     jobs.run(job(mode="markov", reading={"window": 32}), TransPL(**TINY), tmp_path)
     assert jobs.load_model(tmp_path)[1] == {"window": 32}
-    jobs.run(job(mode="markov"), TransPL(**TINY), tmp_path)
+    jobs.run(job(mode="markov", reading=None), TransPL(**TINY), tmp_path)
     assert jobs.load_model(tmp_path)[1] == {}
 
 

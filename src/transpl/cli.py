@@ -36,9 +36,8 @@ from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
 from transpl.cli_usage import UsageError, asks_for_help, complaint
 from transpl.datasets_cli import app as datasets_app
-from transpl.errors import InputError, wrong
+from transpl.errors import OUT_OF_SPACE, InputError, wrong
 from transpl.figures_cli import figure
-from transpl.files import OUT_OF_SPACE
 from transpl.methods_cli import methods
 from transpl.monitor_cli import monitor
 from transpl.review_cli import review

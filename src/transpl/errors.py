@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from numbers import Integral, Real
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
 
 
 class InputError(ValueError):

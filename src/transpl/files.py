@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -20,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from transpl.errors import NotReadable, unreadable
+from transpl.errors import OUT_OF_SPACE, NotReadable, unreadable
 
-OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
 _CHUNK = 1 << 20
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # the names that `replacing` gives
 _MOST_LINKS = 40  # in a chain, as Linux has it
