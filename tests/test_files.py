@@ -127,6 +127,19 @@ def test_writing_leaves_the_umask_alone(tmp_path, umask):
     assert umask(0o027) == 0o027
 
 
+# the name in an error
+
+
+def test_an_error_of_the_disk_names_the_file_and_not_the_temporary_one(tmp_path):
+    (tmp_path / "folder").mkdir()
+    too_long = tmp_path / ("a" * 250)
+    for path in tmp_path / "folder", too_long:
+        with pytest.raises(OSError) as failure:
+            write_text(path, "new")
+        assert failure.value.filename == str(path)
+    assert names_in(tmp_path) == ["folder"]
+
+
 # a full disk
 
 

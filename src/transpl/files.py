@@ -61,11 +61,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an error of the disk say which file it was about: a failed write does not know."""
+    """Let an error of the disk say which file it was about: a failed write does not know, or knows a temporary name."""
     try:
         yield
     except OSError as error:
-        if error.filename is None and error.errno in OUT_OF_SPACE:
+        full = error.filename is None and error.errno in OUT_OF_SPACE
+        if full or _TEMPORARY.fullmatch(os.path.basename(str(error.filename))):
             error.filename = os.fspath(path)
         raise
 
