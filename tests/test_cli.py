@@ -126,6 +126,10 @@ def test_one_file_with_two_domains(monkeypatch, capsys, files):
     assert len(alone.out.splitlines()) == len(bob.splitlines())
     assert transpl(monkeypatch, "predict", "--model", files / "out", *words, "--domain-col", "whom") == 2
     assert "domain_col: expected a column of both.csv" in capsys.readouterr().err
+    # Nor need it have the clock.
+    walk(1, 1.5).drop(columns="t").to_csv(files / "home.csv", index=False)
+    assert transpl(monkeypatch, "predict", "--model", files / "out", "--input", files / "home.csv") == 0
+    assert "note: home.csv: 't' (time_col) is not there" in capsys.readouterr().err
 
 
 def test_no_window_to_be_labelled_spans_two_people(monkeypatch, capsys, files):

@@ -29,7 +29,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 
-WHOSE = ("domain_col", "group_col")  # what tells recordings apart
+REMEMBERED = ("domain_col", "group_col", "time_col")  # columns that new recordings may do without
 
 
 def say(line: str) -> None:
@@ -87,8 +87,7 @@ def model_and_reader(
     given = reading_of(domain_col, time_col, group_col, channels, window, step)
     if sorted(given.get("channels", ())) == sorted(reading.get("channels", ())):
         given.pop("channels", None)  # the same ones: their order is the model's
-    # New recordings may be of one person, in one piece, and so without the columns that told them apart.
-    optional = [name for name in WHOSE if name in reading and name not in given]
+    optional = [name for name in REMEMBERED if name not in given]
     return fitted, partial(read_and_say, optional=optional, **reading | given)
 
 

@@ -49,7 +49,7 @@ def monitor(
         model, threads, device, domain_col, time_col, group_col, channels, window, step
     )
     new = read(input, domain=domain)
-    trusted = None if reference is None else read(reference, optional=shared.WHOSE)
+    trusted = None if reference is None else read(reference, optional=shared.REMEMBERED)
     found = fitted.drift(
         new.X,
         None if trusted is None else trusted.X,

@@ -189,6 +189,15 @@ def test_a_column_that_tells_recordings_apart_may_be_optional(tmp_path: Path, co
     refused_frame(tmp_path, table(), "domain_col: expected the column to find domain 'a' in", **wanted, domain="a")
 
 
+def test_a_clock_may_be_optional(tmp_path: Path) -> None:
+    wanted: dict[str, Any] = {"time_col": "t", "optional": ["time_col"], "step": 1, "channels": ["ax", "ay"]}
+    assert len(read(tmp_path, table(t=[*range(40), *range(90, 150)]), **wanted)) == 31 + 51
+    found = read(tmp_path, table(), **wanted)
+    assert (len(found), found.interval) == (91, None)
+    assert found.doubts == ("walk.csv: 't' (time_col) is not there, so all rows are taken in the file's order.",)
+    refused_frame(tmp_path, table(), "'t'", time_col="t")
+
+
 def test_domain_selects_rows_and_compares_as_text(tmp_path: Path) -> None:
     frame = table(user=["01"] * 40 + ["2"] * 60)
     assert len(read(tmp_path, frame, domain="01", domain_col="user")) == 7

@@ -89,7 +89,8 @@ def read_recordings(
     interval : usual time from one row to the next where the model comes from; another one here is a doubt
     labels_only_score : for a target. Labels may be absent, and where they are they do not touch the windows: a window
         has a label if all its samples share one. Otherwise windows are also cut where the label changes
-    optional : "domain_col" or "group_col", if a file need not have the column; an empty one counts as none
+    optional : of "domain_col", "group_col" and "time_col", those whose column a file need not have; an empty one
+        counts as none
 
     No window spans a change of domain or group, a missing value, or a gap. With `time_col` the rows of each
     (domain, group) are sorted by time, and a gap is where time stands still or jumps; without it they are taken
@@ -181,7 +182,8 @@ def _without_absent(columns: _Columns, frame: pd.DataFrame, optional: Collection
         column = getattr(columns, argument)
         if column is not None and (column not in frame.columns or (as_text(frame[column]) == "").all()):
             problem = "is empty" if column in frame.columns else "is not there"
-            lines.append(f"{column!r} ({argument}) {problem}, so all rows are taken as of one.")
+            instead = "in the file's order" if argument == "time_col" else "as of one"
+            lines.append(f"{column!r} ({argument}) {problem}, so all rows are taken {instead}.")
             columns = columns._replace(**{argument: None})
     return columns, lines
 
