@@ -133,8 +133,8 @@ def test_writing_leaves_the_umask_alone(tmp_path, umask):
 def test_an_error_of_the_disk_names_the_file_and_not_the_temporary_one(tmp_path):
     (tmp_path / "folder").mkdir()
     too_long = tmp_path / ("a" * 250)
-    for path in tmp_path / "folder", too_long:
-        with pytest.raises(OSError) as failure:
+    for path, problem in (tmp_path / "folder", "directory"), (too_long, "too long"):
+        with pytest.raises(OSError, match=problem) as failure:
             write_text(path, "new")
         assert failure.value.filename == str(path)
     assert names_in(tmp_path) == ["folder"]
