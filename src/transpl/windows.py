@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from transpl.errors import whole_number, wrong
 
 _CHECKED_AT_ONCE = 1 << 20  # numbers
-_LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
+LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _REAL = "biuf"
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
@@ -277,10 +277,10 @@ def _refuse_infinity(found: _Found, name: str) -> None:
             got=f"{found.infinite} infinite value(s) (infinity)",
             advice="Rescale or clip them.",
         )
-    if found.largest > _LARGEST:
+    if found.largest > LARGEST:
         raise wrong(
             name,
-            expected=f"values of moderate size (at most {_LARGEST:g})",
+            expected=f"values of moderate size (at most {LARGEST:g})",
             got=found.largest,
             advice="Rescale or clip them.",
         )

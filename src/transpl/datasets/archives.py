@@ -14,7 +14,7 @@ from transpl.datasets.prepared import as_names, decoded
 from transpl.datasets.tables import as_text
 from transpl.errors import unreadable, wrong
 from transpl.files import read_npz
-from transpl.windows import as_windows
+from transpl.windows import as_windows, name_channels
 
 _LARGEST = 2**53  # up to here every whole number is a float64
 Arrays = dict[str, NDArray[Any]]
@@ -107,7 +107,7 @@ def _whole(y: NDArray[Any]) -> NDArray[Any]:
 
 def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:
     if "channel_names" not in arrays:
-        return tuple(f"channel_{c}" for c in range(n))
+        return name_channels(None, n)
     names = as_names(f"channel_names of {path.name}", arrays["channel_names"])
     if len(names) != n:
         raise wrong(f"channel_names of {path.name}", expected=f"{n} names", got=len(names), advice="Name each channel.")

@@ -25,6 +25,7 @@ from transpl.datasets.tables import (
     read_csv_chunks,
     read_csv_head,
     read_table,
+    refuse_huge,
     require_columns,
     seconds_since,
     time_column,
@@ -33,7 +34,6 @@ from transpl.errors import unreadable, wrong
 
 Ints = NDArray[np.int64]
 _HEAD = 10_000  # rows that settle what a column is
-_LARGEST = 1e15  # as transpl.windows: larger ones are fill values, usually
 
 
 class Layout(NamedTuple):
@@ -151,7 +151,7 @@ def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: i
     origin: Any = None
     for frame in _frames(path, layout, vocabulary.columns, chunk_rows):
         values = number_columns(frame, channels, path)
-        _refuse_huge(values, channels, frame, path)
+        refuse_huge(values, channels, frame.index, path)
         time = None
         if layout.time_col is not None:
             times = time_column(frame, layout.time_col, path)
@@ -234,16 +234,3 @@ def _filled(frame: pd.DataFrame, column: str | None, words: Words, path: Path) -
             f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove it."
         )
     return codes
-
-
-def _refuse_huge(values: NDArray[np.float64], channels: Sequence[str], frame: pd.DataFrame, path: Path) -> None:
-    with np.errstate(invalid="ignore"):
-        bad = np.argwhere(np.abs(values) > _LARGEST)
-    if len(bad):
-        row, c = bad[0]
-        raise wrong(
-            f"channel {channels[c]!r} of {path.name}",
-            expected=f"finite numbers of at most {_LARGEST:g}",
-            got=f"{values[row, c]} in row {frame.index[row]}",
-            advice="Empty the cell if it is a fill value, or rescale.",
-        )

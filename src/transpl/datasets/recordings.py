@@ -27,6 +27,7 @@ from transpl.datasets.tables import (
     as_text,
     has_suffix,
     read_table,
+    refuse_huge,
     require_columns,
     seconds_column,
 )
@@ -152,6 +153,7 @@ def _from_table(
     signals = read_signals(frame, path, [column for column in columns if column], channels)
     names = signals.names
     rows = _rows(frame, path, domain, columns, signals)
+    refuse_huge(rows.values, names, frame.index[rows.number], path)
     interval = None if rows.time is None else _interval(rows.time)
     doubts = suspected_times(rows.values, names) if channels is None and columns.time_col is None else []
     doubts += [*lacking, *signals.doubts, *other_rate(interval, known_interval)]

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl.errors import InputError, unreadable, wrong
+from transpl.windows import LARGEST
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -82,6 +83,19 @@ def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **co
         if column is not None and column not in frame.columns:
             expected = f"a column of {path.name} ({', '.join(map(repr, frame.columns))})"
             raise wrong(argument, expected=expected, got=repr(column), advice=advice)
+
+
+def refuse_huge(values: NDArray[np.float64], names: Sequence[str], index: pd.Index[Any], path: Path) -> None:
+    """Raise if a table's signals hold infinity or a fill value; (rows, channels), and the number of each row."""
+    bad = np.argwhere(np.abs(values) > LARGEST)
+    if len(bad):
+        row, c = bad[0]
+        raise wrong(
+            f"channel {names[c]!r} of {path.name}",
+            expected=f"finite numbers of at most {LARGEST:g}",
+            got=f"{values[row, c]} in row {index[row]}",
+            advice="Empty the cell if it is a fill value, or rescale.",
+        )
 
 
 def as_text(values: Any) -> NDArray[np.str_]:
