@@ -13,6 +13,7 @@ from conftest import make_waves, refusal
 from test_cli import FAST, READ, transpl, walk
 
 from transpl import TransPL, jobs_many
+from transpl.errors import NotReadable
 from transpl.jobs import load_model
 from transpl.many.folder import TargetFolder
 from transpl.training.loop import _Loop
@@ -233,6 +234,14 @@ def test_a_folder_of_many_targets_keeps_its_source_model(monkeypatch, capsys, ho
     assert not (homes / "out" / "predictions.csv").exists()
 
 
+def test_temporary_files_of_a_run_that_was_killed_go(monkeypatch, homes):
+    home = homes / "out" / "model"
+    home.mkdir(parents=True)
+    (home / ".weights.safetensors.edrw36ro.part.safetensors").touch()
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    assert not list(home.glob(".*"))
+
+
 def die(*_, **__):
     raise KeyboardInterrupt
 
@@ -245,7 +254,10 @@ def test_a_folder_of_many_targets_is_known_before_it_is_finished(monkeypatch, ca
     assert json.loads((homes / "out" / "targets.json").read_text()) == {"targets": ["ann", "bob"]}
     assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 2
     assert "which holds many targets" in capsys.readouterr().err
-    if not early:
+    if early:
+        with pytest.raises(NotReadable, match=r"model\.json: no such file"):  # and no note on a model that is not there
+            load_model(homes / "out")
+    else:
         with pytest.warns(UserWarning, match="this is their source model, not adapted"):
             load_model(homes / "out")
     assert transpl(monkeypatch, "report", "out") == 2

@@ -156,7 +156,7 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
             "target",
             expected=f"channels {', '.join(source.channel_names)}",
             got=", ".join(target.channel_names),
-            advice="Name the channels of both files (--channels).",
+            advice="If the source has no names, give them in its order (--channels).",
         )
     train, validation = labelled_source(source)
     return Job(
@@ -207,17 +207,18 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
         raise wrong("model", expected="a folder that transpl adapt wrote", got=folder, advice="Point at the folder.")
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
     require_whole(home)
+    reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
+    if not isinstance(reading, dict) or not set(reading) <= READING:
+        problem, advice = "not written by transpl adapt", "Delete it, and say how to read on the command line."
+        raise unreadable(home / "reading.json", problem=problem, advice=advice)
+    model = TransPL.load(home)
     if holds_many(folder):
         warnings.warn(
             f"{folder} holds several targets, and this is their source model, not adapted. Point at one of its "
             "folders for that of a target.",
             stacklevel=2,
         )
-    reading = read_json(home / "reading.json") if (home / "reading.json").is_file() else {}
-    if not isinstance(reading, dict) or not set(reading) <= READING:
-        problem, advice = "not written by transpl adapt", "Delete it, and say how to read on the command line."
-        raise unreadable(home / "reading.json", problem=problem, advice=advice)
-    return TransPL.load(home), reading
+    return model, reading
 
 
 def _fitted(job: Job, wanted: WantedSource, kept: TransPL | None, out: Path, say: Say) -> TransPL:

@@ -38,7 +38,10 @@ from transpl.parallel import check_workers
 from transpl.result_folders import begin_many
 from transpl.results import write_table
 
-_TAKEN = ("model", "checkpoints", "summary.csv", "targets.json", "failed.json")  # not to be the name of a target
+_TAKEN = (  # not to be the name of a target
+    *("model", "checkpoints", "figures"),
+    *("summary.csv", "targets.json", "failed.json"),
+)
 _MOVED_MOST = 2  # channels
 
 

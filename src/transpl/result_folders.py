@@ -22,7 +22,7 @@ TARGETS = "targets.json"
 _OF_ONE = ("summary.json", "predictions.csv", UNFINISHED)
 _OF_MANY = ("summary.csv", TARGETS)
 _AGAIN = "Run transpl adapt (or demo) again, as before."
-_PROBABILITY = "p_"  # how the columns begin that hold one probability per class
+PROBABILITY = "p_"  # how the columns begin that hold one probability per class
 _ROUNDING = 1e-3
 
 
@@ -55,7 +55,7 @@ def require_whole_predictions(folder: Path, table: pd.DataFrame) -> None:
 
     A row that was cut ends in no number, or in another one: its probabilities do not add up to 1.
     """
-    columns = [name for name in table.columns if name.startswith(_PROBABILITY)]
+    columns = [name for name in table.columns if name.startswith(PROBABILITY)]
     total = table[columns].apply(pd.to_numeric, errors="coerce").sum(axis=1, skipna=False).to_numpy(np.float64)
     cut = np.flatnonzero(~(np.abs(total - 1) < _ROUNDING)) if columns else np.array([], int)
     rows = _rows_expected(folder)
@@ -78,6 +78,8 @@ def begin_many(folder: Path, targets: Iterable[str]) -> None:
     if any((folder / name).is_file() for name in _OF_ONE):
         got = f"{folder}, which holds the results of one target"
         raise wrong("out", expected="a folder for many targets", got=got, advice="Choose another one.")
+    remove_leftovers(folder)
+    remove_leftovers(folder / "model")
     write_json(folder / TARGETS, {"targets": list(targets)})
 
 

@@ -20,6 +20,7 @@ from transpl.benchmark.metrics import accuracy, macro_f1
 from transpl.datasets.recordings import Recordings
 from transpl.explanation import Explanation, thinned
 from transpl.files import replacing, write_json
+from transpl.result_folders import PROBABILITY
 
 NO_LABEL = ""
 _NAMED = 10  # classes in a note
@@ -79,7 +80,7 @@ def predictions_table(
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
     if before is not None:
         table[LABEL_BEFORE] = before
-    return pd.concat([table, pd.DataFrame(p, columns=[f"p_{name}" for name in model.classes_])], axis=1)
+    return pd.concat([table, pd.DataFrame(p, columns=[f"{PROBABILITY}{name}" for name in model.classes_])], axis=1)
 
 
 def probabilities_in(table: pd.DataFrame, n_classes: int) -> NDArray[np.float64]:

@@ -70,7 +70,7 @@ def read_target(target: Any, channel_names: tuple[str, ...] | None) -> tuple[Tar
     for doubt in found.doubts:
         warnings.warn(doubt, stacklevel=2)
     if channel_names is not None and found.channel_names != channel_names:
-        got, advice = ", ".join(found.channel_names), "Name the channels of source and target alike."
+        got, advice = ", ".join(found.channel_names), "If the source has no names, give them in its order."
         raise wrong("target", expected=f"channels {', '.join(channel_names)}", got=got, advice=advice)
     return Target(found.X, found.y, where(found)), found.channel_names
 

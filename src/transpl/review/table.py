@@ -14,12 +14,10 @@ from transpl.datasets.recordings import Recordings
 from transpl.datasets.tables import as_text, read_table
 from transpl.errors import unreadable, whole_number
 from transpl.explanation import Explanation
-from transpl.result_folders import require_whole, require_whole_predictions
+from transpl.result_folders import PROBABILITY, require_whole, require_whole_predictions
 from transpl.results import TRUE_LABEL, predictions_table, where
 from transpl.review.choosing import least_confident
 from transpl.review.earlier import WHERE, typed_rows, with_typed
-
-_PROBABILITY = "p_"
 
 Explain = Callable[[NDArray[np.int64]], Sequence[str]]  # row numbers -> a sentence for each
 
@@ -82,9 +80,9 @@ def _review(table: pd.DataFrame, explain: Explain, n: int, spread: bool, typed: 
 
 def _runners_up(table: pd.DataFrame) -> tuple[NDArray, NDArray[np.float64]]:
     """The second most probable class of each row, and its probability."""
-    p = table[[name for name in table.columns if name.startswith(_PROBABILITY)]]
+    p = table[[name for name in table.columns if name.startswith(PROBABILITY)]]
     second = np.argsort(-p.to_numpy(np.float64), axis=1, kind="stable")[:, 1]
-    names = np.array([name.removeprefix(_PROBABILITY) for name in p.columns])
+    names = np.array([name.removeprefix(PROBABILITY) for name in p.columns])
     return names[second], p.to_numpy(np.float64)[np.arange(len(p)), second]
 
 
