@@ -64,6 +64,10 @@ def test_the_first_thing_it_says_is_which_sensor_changed_most():
     [
         ([("a", 0.0, 1.0), ("b", 0.0, 1.0)], "No sensor changed"),
         ([("a", 0.01, 0.99), ("b", 0.0, 1.0)], "a changed most, but hardly (distance 0.010"),
+        (
+            [("a", 0.4012, 0.1), ("b", 0.4009, 0.1)],
+            "All changed alike (distance 0.401, where 0 is unchanged).",
+        ),
         ([("a", 0.3, 0.1)], "There is only one, a ; it changed by 0.300"),
     ],
 )

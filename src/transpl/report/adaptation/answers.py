@@ -34,6 +34,8 @@ def _moved_most(saved: Saved) -> str:
     if len(channels) == 1:
         return f"There is only one, {name}; it changed by {most.distance:.3f}, where 0 is unchanged. {trust}"
     hardly = ", but hardly" if most.weight >= _HARDLY else ""
+    if f"{most.distance:.3f}" == f"{least.distance:.3f}":
+        return f"All changed alike{hardly} (distance {most.distance:.3f}, where 0 is unchanged). {trust}"
     return (
         f"{name} changed most{hardly} (distance {most.distance:.3f}, where 0 is unchanged), {escape(least.name)} least "
         f"({least.distance:.3f}). {trust}"

@@ -29,7 +29,7 @@
     const ticks = { dtick: Math.max(1, Math.ceil(values.length / MOST_TICKS)), tick0: 0, fixedrange: true, showgrid: false, zeroline: false };
     const trace = {
       type: "heatmap", z: values, text, hovertemplate: "%{text}<extra></extra>", xgap: 1, ygap: 1, ...scale(side, values),
-      colorbar: { thickness: 8, outlinewidth: 0, tickformat: side === "difference" ? "+.0%" : ".0%" },
+      colorbar: { thickness: 8, outlinewidth: 0, tickformat: ".0%" },
     };
     const layout = {
       title: { text: TITLES[side], font: { size: 14 }, y: 0.97 },
