@@ -35,6 +35,7 @@ def typed(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
         (["report", "a", "b"], "transpl report: ", "See transpl report --help."),
         (["adopt"], "transpl: no such command 'adopt'", "See transpl --help."),
         (["datasets", "cook"], "transpl datasets: no such command 'cook'", "See transpl datasets --help."),
+        (["bench", "--out", __file__], "--out: dir", "' is a file. See transpl bench --help."),
         (["bench", "--seeds", "x"], "--seeds: ", "See transpl bench --help."),
         (["monitor", "--json", "--model"], "--model: ", "See transpl monitor --help."),
     ],
@@ -74,3 +75,12 @@ def test_help_and_version_are_no_errors(monkeypatch, capsys, words):
     code, out, err = typed(monkeypatch, capsys, *words)
     assert (code, err) == (0, "")
     assert "transpl" in out
+
+
+def test_the_end_of_a_file_inside_a_command_is_told_as_such(monkeypatch, capsys):
+    def cut_off(*_):
+        raise EOFError("Ran out of input")
+
+    monkeypatch.setattr("transpl.many.names.expanded", cut_off)
+    code, _, err = typed(monkeypatch, capsys, "adapt", *FILES)
+    assert (code, err.strip()) == (1, "error: EOFError: Ran out of input")

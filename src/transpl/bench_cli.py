@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 _FAILED = 1
 
-Out = Annotated[Path, typer.Option(help="Folder of the results; the same folder again makes only what is missing.")]
+Out = Annotated[
+    Path,
+    typer.Option(file_okay=False, help="Folder of the results; the same folder again makes only what is missing."),
+]
 Names = Annotated[list[str] | None, typer.Option(help="Data sets. Default with --table: all of that table.")]
 Plugins = Annotated[
     list[str] | None, typer.Option("--import", help="A .py file or installed module that registers further methods.")

@@ -301,6 +301,8 @@ def main() -> None:
         raise
     except OSError as error:
         _fail(_about_file(error), code=1)
+    except typer.Abort as error:  # typer's word for an EOFError
+        _fail(f"EOFError: {error.__cause__}", code=1)
     except RuntimeError as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
     else:
