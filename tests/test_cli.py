@@ -149,6 +149,18 @@ def test_no_window_to_be_labelled_spans_two_people(monkeypatch, capsys, files):
         np.testing.assert_array_equal(people[table["start"]], table["domain"])
 
 
+@pytest.mark.parametrize(
+    ("command", "words"), [("predict", []), ("monitor", []), ("monitor", ["--input", "new.csv", "--reference"])]
+)
+def test_recordings_are_not_replaced_by_what_is_said_of_them(monkeypatch, capsys, files, command, words):
+    before = (files / "home.csv").read_bytes()
+    (files / "link.csv").symlink_to("home.csv")
+    words = ["--model", files / "out", *(words or ["--input"]), files / "home.csv", "--out", files / "link.csv"]
+    assert transpl(monkeypatch, command, *words) == 2
+    assert "--out: expected another file than the recordings, got " in capsys.readouterr().err
+    assert (files / "home.csv").read_bytes() == before
+
+
 def test_the_length_of_windows_is_remembered(monkeypatch, capsys, files):
     """That of an npz too: a table is cut to it, and an npz of another length is taken, with a note."""
     rng = np.random.default_rng(0)

@@ -31,6 +31,7 @@ from transpl.cli_options import (
     model_and_reader,
     open_model,
     read_and_say,
+    refuse_to_replace,
 )
 from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
@@ -226,6 +227,7 @@ def predict(
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl.results import predictions_table, where, write_table
 
+    refuse_to_replace([input], out)
     fitted, read = model_and_reader(model, threads, device, domain_col, time_col, group_col, channels, window, step)
     recordings = read(input, domain=domain)
     table = predictions_table(fitted, recordings.X, where(recordings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,6 +69,13 @@ def read_and_say(path: Path, **reading: Any) -> Recordings:
     for doubt in recordings.doubts:
         say(f"note: {doubt}")
     return recordings
+
+
+def refuse_to_replace(recordings: Sequence[Path | None], out: Path | None) -> None:
+    """Raise if results would take the place of recordings that they are made of."""
+    for path in recordings:
+        if path and out and path.exists() and out.exists() and out.samefile(path):
+            raise wrong("--out", expected="another file than the recordings", got=out, advice="Choose another name.")
 
 
 def model_and_reader(

@@ -45,6 +45,7 @@ def monitor(
     """
     from transpl.files import write_json
 
+    shared.refuse_to_replace([input, reference], out)
     fitted, read = shared.model_and_reader(
         model, threads, device, domain_col, time_col, group_col, channels, window, step
     )
