@@ -6,18 +6,14 @@ Heavy imports wait inside the commands, so that `transpl --help` answers at once
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transpl.bench_cli import bench, table
+from transpl.cli_ending import run_and_exit
 from transpl.cli_options import (
     Columns,
     Device,
@@ -35,9 +31,8 @@ from transpl.cli_options import (
 )
 from transpl.cli_options import reading_of as _reading
 from transpl.cli_options import say as _say
-from transpl.cli_usage import UsageError, asks_for_help, complaint
 from transpl.datasets_cli import app as datasets_app
-from transpl.errors import OUT_OF_SPACE, InputError, wrong
+from transpl.errors import wrong
 from transpl.figures_cli import figure
 from transpl.methods_cli import methods
 from transpl.monitor_cli import monitor
@@ -46,13 +41,7 @@ from transpl.review_cli import review
 if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
-_INTERRUPTED = 130
-_TERMINATED = 128 + signal.SIGTERM
 _FAILED = 1
-_AFTER_INTERRUPTION = (
-    "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
-    "other commands start again."
-)
 _DEMO_WATCH_PAIR = (3, 9)
 app = typer.Typer(
     no_args_is_help=True,
@@ -289,72 +278,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Show the v
 
 def main() -> None:
     """Run the command line; what went wrong is said in one line."""
-    warnings.showwarning = _show_warning
-    try:
-        with _leaving_when_told():
-            code = app(standalone_mode=False) or 0
-    except InputError as error:
-        _fail(str(error), code=2)
-    except UsageError as error:
-        _fail_usage(error)
-    except SystemExit as leaving:
-        if leaving.code == _TERMINATED:
-            _say(f"interrupted. {_AFTER_INTERRUPTION}")
-        raise
-    except OSError as error:
-        _fail(_about_file(error), code=1)
-    except typer.Abort as error:  # typer's word for an EOFError
-        _fail(f"EOFError: {error.__cause__}", code=1)
-    except RuntimeError as error:
-        _fail(f"{type(error).__name__}: {error}", code=1)
-    else:
-        if code == _INTERRUPTED:
-            _say(f"interrupted. {_AFTER_INTERRUPTION}")
-        sys.exit(code)
-
-
-def _fail_usage(error: Any) -> None:
-    if not asks_for_help(error):
-        _fail(str(complaint(error, sys.argv[1:])), code=2)
-    if error.message.strip():  # with rich, typer has printed the help already
-        error.show()
-    sys.exit(2)
-
-
-@contextmanager
-def _leaving_when_told() -> Iterator[None]:
-    """Take a SIGTERM, as batch systems send it before they kill, like Ctrl-C: clean up, leave a record, say a line."""
-
-    def leave(*_: Any) -> None:
-        sys.exit(_TERMINATED)
-
-    if threading.current_thread() is not threading.main_thread():  # others may not take signals
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _fail(message: str, code: int) -> None:
-    _say(f"error: {' '.join(message.split())}")
-    sys.exit(code)
-
-
-def _about_file(error: OSError) -> str:
-    if error.filename is None or error.strerror is None:
-        return f"{type(error).__name__}: {error}"
-    full = error.errno in OUT_OF_SPACE
-    advice = (
-        "Make room and run it again, or choose another path." if full else "Choose a path that can be read or written."
-    )
-    return f"{error.filename}: {error.strerror.lower()}. {advice}"
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"note: {message}")
+    run_and_exit(lambda: app(standalone_mode=False))
 
 
 def _tell(outcome: Outcome) -> None:
