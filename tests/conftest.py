@@ -33,6 +33,11 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _same_draws_whatever_ran_before() -> None:
+    torch.manual_seed(0)
+
+
 def refusal(argument: object, containing: str = "", error: type[Exception] | tuple = InputError):
     """Expect a one-line complaint that begins with the argument's name (or the file's path)."""
     return pytest.raises(error, match=rf"\A{re.escape(str(argument))}: .*{containing}.*\Z")
