@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transpl.cli_options import setting_value, split_setting
+from transpl.cli_options import say, setting_value, split_setting
 from transpl.errors import InputError, one_of, wrong
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from transpl.benchmark.plan import Plan
     from transpl.benchmark.spec import RunSpec
+    from transpl.benchmark.statistics import PairedTest
     from transpl.benchmark.store import Store
     from transpl.benchmark.tabulate import Reading
 
@@ -77,10 +78,10 @@ def bench(
             typer.echo(line)
         return
     store.plan(specs)
-    _say(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
+    say(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
     how = {"jobs": jobs, "backend": backend, "retries": retries, "device": device, "address": address}
     failed = _run(specs, out, **how, plugins=plugins or ())
-    _say(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
+    say(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
     if failed:
         raise typer.Exit(_FAILED)
 
@@ -132,7 +133,7 @@ def table(
         typer.echo(text)
     else:
         write_text(out, text + "\n")
-        _say(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 def _check_table(
@@ -217,19 +218,26 @@ def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
 
 
 def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
-    from transpl.benchmark.statistics import least_p, statistics_over_pairs
+    from transpl.benchmark.statistics import statistics_over_pairs
     from transpl.benchmark.tabulate import scores_by_pair
 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
+    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, corrected p:")
+    lines += [_against(test) for test in found.tests if test.first == found.methods[0]]
     lines.append(
         "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
     )
-    least = least_p(len(found.pairs), len(found.tests))
-    if least >= found.alpha:
-        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least:.3f}")
+    if found.least_possible_p >= found.alpha:
+        least = f"{found.least_possible_p:.3f}"
+        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least}")
     return "\n".join(lines)
+
+
+def _against(test: PairedTest) -> str:
+    pairs = f"{test.wins}-{test.ties}-{test.losses}"
+    return f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}"
 
 
 def _changes_and_grid(
@@ -237,12 +245,4 @@ def _changes_and_grid(
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     changes = {name: setting_value(text) for name, text in (split_setting(each, "--set") for each in change or ())}
     tried = (split_setting(each, "--grid") for each in grid or ())
-    values = {name: [setting_value(part) for part in text.split(",")] for name, text in tried}
-    both = sorted(set(changes) & set(values))
-    if both:
-        raise wrong("--grid", expected="other settings than --set", got=", ".join(both), advice="Leave one out.")
-    return changes, values
-
-
-def _say(message: str) -> None:
-    typer.echo(message, err=True)
+    return changes, {name: [setting_value(part) for part in text.split(",")] for name, text in tried}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -218,6 +219,11 @@ def test_statistics_follow_the_table(command, folder):
     code, out, _ = command("table", folder, "--statistics", "--metric", "macro_f1")
     assert code == 0
     assert "macro_f1 over 2 pairs (0 incomplete ones left out), average rank:" in out
+    first, *others = re.findall(r"^ +[0-9.]{4,5}  (\S+)$", out, flags=re.M)
+    assert f"{first} against each: mean difference, pairs won-tied-lost, corrected p:\n" in out
+    against = re.findall(r"^ +[+-][0-9.]+ +(\d)-(\d)-(\d)  1\.000  (\S+)$", out, flags=re.M)
+    assert [name for *_, name in against] == others
+    assert all(sum(map(int, counts)) == 2 for *counts, _ in against)
     assert "not told apart (Wilcoxon, Holm): " in out
     assert out.endswith("no two of them can be: with so few pairs the least corrected p is 1.000\n")
 
@@ -234,7 +240,10 @@ BAD_TABLES = [
     (["--set", "width"], "--set: expected name=value"),
     (["--set", "wdith=3"], "changes: "),
     (["--grid", "adpt_lr=1,2"], "grid: "),
-    (["--grid", "width=1,2", "--set", "width=3"], "--grid: expected other settings than --set, got width"),
+    (
+        ["--grid", "width=8,16", "--set", "width=8"],
+        "grid: expected settings that changes leave open, got width",
+    ),
     (["--which", "pairs"], "dataset: expected one data set for pairs"),
     (["--which", "patch", "--methods", "softmax"], "methods: "),
     (["--statistics", "--format", "csv"], "--statistics: expected --format markdown"),
@@ -273,6 +282,10 @@ BAD_BENCHES = [
     (["--dataset", "small", "--set", "random_state=3"], "changes: "),
     (["--dataset", "small", "--methods", "no-adapt", "--set", "width=-3"], "width: "),
     (["--dataset", "small", "--grid", "width="], "--grid: "),
+    (
+        ["--dataset", "small", "--grid", "width=8,16", "--set", "width=8"],
+        "grid: expected settings that changes leave open",
+    ),
     (["--dataset", "small", "--preset", "mine"], "preset: "),
     (["--dataset", "small", "--backend", "threads"], "backend: "),
     (["--dataset", "small", "--address", "here:1"], "address: "),

@@ -145,6 +145,7 @@ def test_settings_reach_the_methods_that_have_them():
         ({"methods": ["magic"]}, "method"),
         ({"preset": "adatome"}, "preset"),
         ({"changes": {"widht": 32}}, "changes"),
+        ({"changes": {"coral_weight": 2.0}}, "changes"),
         ({"changes": {"random_state": 1}}, "changes"),
         ({"changes": {"width": 7}}, "width"),
         ({"pair": (0, 9)}, "domain"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 from conftest import refusal
 from made_up_bench import bench, result, small_bench, spec
 
 from transpl.benchmark.contenders import Contenders, changes_between
-from transpl.benchmark.leaderboard import leaderboard_from, spread, widest_comparison
+from transpl.benchmark.leaderboard import leaderboard_from, widest_comparison
 from transpl.benchmark.leaderboard_data import ALL_SETS, FAILED, FINISHED, NOT_RUN
 from transpl.benchmark.store import Store
 from transpl.benchmark.tabulate import paper_table_from
@@ -33,7 +32,7 @@ def test_numbers_are_the_stores(tmp_path):
         assert run.scores["accuracy"] == 100 * found.test["accuracy"]
         assert run.scores["calibration_error"] == 100 * found.test["calibration_error"]
         assert run.scores["label_accuracy"] == 100 * found.pseudo_labels["initial"]["accuracy"]
-        assert run.scores["seconds"] == found.seconds["adapt"] + found.seconds["predict"]
+        assert run.scores["seconds"] == found.seconds["adapt"]
         assert (run.seconds, run.epochs, run.details) == (found.seconds, found.epochs, found.details)
 
 
@@ -46,13 +45,6 @@ def test_means_are_those_of_the_paper_tables(tmp_path):
         for cell, metric in zip(in_table[label], ("accuracy", "macro_f1"), strict=True):
             assert ours[metric].mean == pytest.approx(cell.mean, abs=1e-12)
             assert ours[metric].std == pytest.approx(cell.std, abs=1e-12)
-
-
-def test_spread_is_over_seeds_of_means_over_pairs():
-    found = spread([(0, 10.0), (0, 20.0), (1, 30.0), (1, 50.0)])
-    assert (found.mean, found.n) == (27.5, 4)
-    assert found.std == pytest.approx(np.std([15.0, 40.0], ddof=1))
-    assert spread([(0, 10.0), (0, 20.0)]).std is None
 
 
 def test_an_unfinished_folder_says_what_it_lacks(tmp_path):
@@ -178,6 +170,59 @@ def test_ranks_rest_on_shared_pairs(tmp_path):
     assert ranks == {"softmax": 2.0, "transpl": 1.0, "shot": None}
 
 
+def test_a_row_with_other_seeds_on_a_pair_is_not_compared_there(tmp_path):
+    both = [(spec(name, pair, seed), 0.5) for name in ("softmax", "shot") for pair in PAIRS for seed in (0, 1)]
+    partly = [(spec("transpl", pair, seed), 0.7 + 0.2 * seed) for pair in PAIRS for seed in (0, 1)]
+    bench(tmp_path, [*both, *partly[:-1], (spec("ncp"), 0.9)])  # transpl lacks the second seed of the last pair
+    board = leaderboard_from(tmp_path)
+    (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
+    found = standings_of(board)
+    assert by_accuracy.unranked == ("ncp",)
+    assert by_accuracy.statistics.pairs == (("synthetic", (0, 1)), ("synthetic", (1, 0)))
+    assert by_accuracy.statistics.left_out == (("synthetic", (0, 2)),)
+    assert {label for label, each in found.items() if not each.complete} == {"transpl", "ncp"}
+
+
+def test_a_row_with_fewer_seeds_than_the_others_is_neither_ranked_nor_best(tmp_path):
+    full = [(spec(name, pair, seed), 0.5) for name in ("softmax", "shot") for pair in PAIRS for seed in (0, 1)]
+    bench(tmp_path, [*full, *((spec("transpl", pair), 0.9) for pair in PAIRS)])
+    board = leaderboard_from(tmp_path)
+    (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
+    assert by_accuracy.unranked == ("transpl",)
+    found = standings_of(board)
+    assert (found["transpl"].rank, found["transpl"].best, found["transpl"].complete) == (None, frozenset(), False)
+    assert "accuracy" in found["softmax"].best
+
+
+@pytest.mark.parametrize("state", ["finished", "planned"])
+def test_one_more_seed_of_one_row_takes_nothing_from_the_others(tmp_path, state):
+    names = {"softmax": 0.5, "shot": 0.6, "transpl": 0.9}
+    rows = [(spec(name, pair, seed), score) for name, score in names.items() for pair in PAIRS for seed in (0, 1)]
+    more = [spec("transpl", pair, 2) for pair in PAIRS]
+    if state == "planned":
+        bench(tmp_path, rows, not_run=more)
+    else:
+        bench(tmp_path, [*rows, *((run, 0.9) for run in more)])
+    found = standings_of(leaderboard_from(tmp_path))
+    best = {label for label, each in found.items() if "accuracy" in each.best}
+    incomplete = {label for label, each in found.items() if not each.complete}
+    assert (best, incomplete) == (({"transpl"}, set()) if state == "planned" else ({"shot"}, {"transpl"}))
+
+
+def test_seeds_of_an_upper_bound_and_of_another_goal_are_asked_of_nobody_else(tmp_path):
+    rows = [(spec(name), 0.5) for name in ("softmax", "transpl")]
+    more = [(spec("target-only", seed=seed), 0.9) for seed in (0, 1)]
+    labels = [(spec("transpl", seed=seed, goal="label"), 0.5) for seed in (0, 1)]
+    bench(tmp_path, [*rows, *more, *labels])
+    assert all(each.complete for each in standings_of(leaderboard_from(tmp_path)).values())
+
+
+def test_an_upper_bound_that_lacks_pairs_is_not_complete(tmp_path):
+    rows = [(spec(name, pair), 0.5) for name in ("softmax", "transpl") for pair in PAIRS]
+    bench(tmp_path, [*rows, (spec("target-only", PAIRS[0]), 0.9)])
+    assert not standings_of(leaderboard_from(tmp_path))["target-only"].complete
+
+
 def test_several_data_sets_are_also_compared_together(tmp_path):
     runs = [
         (spec(name, pair, dataset=dataset), score)
@@ -197,7 +242,7 @@ def test_runs_that_only_label_are_ranked_by_their_labels(tmp_path):
     board = leaderboard_from(tmp_path)
     assert board.ranked_by == "label_accuracy"
     assert standings_of(board)["transpl (labels only)"].rank == 1.0
-    assert board.runs[0].scores["seconds"] == 1.5
+    assert "seconds" not in board.runs[0].scores, "they do not adapt"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +258,7 @@ def test_runs_that_only_label_are_ranked_by_their_labels(tmp_path):
     ],
 )
 def test_as_many_rows_on_as_many_pairs_as_possible(pairs, kept):
-    assert "".join(widest_comparison({label: dict.fromkeys(found, 1.0) for label, found in pairs.items()})) == kept
+    assert "".join(widest_comparison({label: frozenset(found) for label, found in pairs.items()})) == kept
 
 
 def test_versions_of_all_runs_are_told(tmp_path):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import refusal
 
 from transpl.benchmark import Evaluator, Pair, split_pair
+from transpl.benchmark.pair import SHOTS
 from transpl.datasets import make_shifted
 from transpl.methods import LearntRows
 from transpl.methods.registry import create
@@ -63,6 +65,35 @@ def test_rows_that_were_learnt_from_are_scored_by_themselves(split):
     for bad in (LearntRows(rows, labels[:3]), LearntRows(rows + 1, labels), LearntRows(rows * 0, labels)):
         with refusal("learnt", "rows of 20"):
             evaluator.score_learnt(bad)
+
+
+@pytest.fixture
+def asked():
+    """A method that always says the same, and what it was asked for."""
+    said, windows = np.array([0.5, 0.3, 0.2]), []
+
+    def predict_proba(part):
+        windows.append(part.values)
+        return np.tile(said, (len(part), 1))
+
+    return SimpleNamespace(predict_proba=predict_proba, said=said, windows=windows)
+
+
+def test_the_oracles_risk_is_of_the_test_part(split, asked):
+    _, evaluator = split
+    assert evaluator.test_risk(asked) == pytest.approx(-np.log(asked.said[THERE.y_test]).mean())
+    assert np.array_equal(asked.windows[0], THERE.X_test)
+
+
+def test_the_few_shot_risk_is_of_a_few_windows_of_each_class_of_the_train_part(split, asked):
+    _, evaluator = split
+    label_of = {window.tobytes(): int(k) for window, k in zip(THERE.X_train, THERE.y_train, strict=True)}
+    assert evaluator.few_shot_risk(asked, 0) == pytest.approx(-np.log(asked.said).mean())
+    assert np.bincount([label_of[window.tobytes()] for window in asked.windows[0]]).tolist() == [SHOTS] * 3
+    evaluator.few_shot_risk(asked, 0)
+    evaluator.few_shot_risk(asked, 1)
+    assert np.array_equal(asked.windows[0], asked.windows[1])
+    assert not np.array_equal(asked.windows[0], asked.windows[2])
 
 
 def test_answers_for_fewer_rows_are_refused(split):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from conftest import refusal
+from printed_rows import printed_rows
 from tiny_bench import CHANGES, plan
 
 from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
 from transpl.benchmark.plan import Plan, Row, only_methods, parse_pair, rows_of, with_changes
 from transpl.benchmark.plan_file import read_plans
-from transpl.benchmark.published import rows_of as published_rows
 from transpl.benchmark.spec import without_seed
 from transpl.datasets import make_shifted
 from transpl.errors import NotReadable
@@ -51,10 +51,19 @@ def test_changes_go_to_the_methods_that_have_them():
     no_adapt, coral = rows_of(["no-adapt", "deepcoral"], {"coral_weight": 2, "width": 32})
     assert no_adapt.changes == {"width": 32}
     assert coral.changes == {"coral_weight": 2, "width": 32}
-    with refusal("changes", "'cral_weight'"):
+    with refusal("changes", "settings of no-adapt, got cral_weight"):
         rows_of(["no-adapt"], {"cral_weight": 2})
     with refusal("changes", "random_state"):
         rows_of(["no-adapt"], {"random_state": 2})
+
+
+def test_a_setting_that_none_of_the_chosen_methods_has_is_refused():
+    with refusal("changes", "settings of no-adapt, softmax, got coral_weight"):
+        rows_of(["no-adapt", "softmax"], {"coral_weight": 2, "width": 32})
+    with refusal("changes", "settings of deepcoral, got sigma"):
+        Plan("small", (Row("transpl", "transpl"), Row("coral", "deepcoral", {"sigma": 0.5})))
+    with refusal("grid", "settings of deepcoral, got top_ratio"):
+        Plan("small", rows_of(["deepcoral"]), grid={"top_ratio": [0.1, 0.5]})
 
 
 def test_a_rows_own_changes_win():
@@ -75,6 +84,12 @@ def test_a_grid_is_every_combination_for_the_methods_that_have_the_setting():
     assert [spec.method for spec in specs].count("no-adapt") == 2
     points = [(spec.settings["adapt_lr"], spec.settings["width"]) for spec in specs if spec.method == "softmax"]
     assert points == [(1e-3, 16), (1e-3, 32), (5e-4, 16), (5e-4, 32)]
+
+
+def test_a_row_that_changes_a_setting_of_the_grid_keeps_its_value():
+    rows = (Row("softmax", "softmax"), Row("slow", "softmax", {"adapt_lr": 1e-5}))
+    tried = Plan("small", rows, grid={"adapt_lr": [1e-3, 5e-4]})
+    assert [[each["adapt_lr"] for each in tried.settings_for(row)] for row in rows] == [[1e-3, 5e-4], [1e-5]]
 
 
 @pytest.mark.parametrize(
@@ -124,8 +139,8 @@ PRINTED = [table for table in TABLES.values() if table.published == table.name]
 def test_the_rows_of_a_table_are_those_of_the_print(table):
     for dataset in table.datasets:
         ours = [row.label for row in table.rows(dataset)]
-        assert ours == [label for label in published_rows(table.name, dataset) if label in ours]
-        assert set(published_rows(table.name, dataset)) <= set(ours)
+        assert ours == [label for label in printed_rows(table.name, dataset) if label in ours]
+        assert set(printed_rows(table.name, dataset)) <= set(ours)
         assert len(set(ours)) == len(ours)
 
 
@@ -189,6 +204,11 @@ def test_a_whole_plan(tmp_path):
     assert other.rows[1] == Row("short patches", "transpl", {"patch_length": 4, "source_lr": 1e-3}, "label")
 
 
+def test_changes_of_a_file_may_be_for_its_methods_or_for_its_rows(tmp_path):
+    (found,) = read(tmp_path, "{dataset: small, methods: [deepcoral], rows: [transpl], changes: {sigma: 0.5}}")
+    assert [row.changes for row in found.rows] == [{}, {"sigma": 0.5}]
+
+
 def test_one_mapping_is_one_plan_and_one_word_one_method(tmp_path):
     (found,) = read(tmp_path, "dataset: small\nmethods: all\n")
     assert [row.method for row in found.rows] == list(names())
@@ -218,10 +238,15 @@ def test_the_command_line_and_a_file_plan_the_same_runs(tmp_path):
         ("{dataset: small, methods: [no-adapt], changes: [1]}", "changes: expected names"),
         ("{dataset: small, methods: [no-adapt], changes: {wdith: 3}}", "changes: .*wdith"),
         ("{dataset: small, methods: [no-adapt], grid: {width: 3}}", "grid: "),
+        (
+            "{dataset: small, methods: [softmax], changes: {width: 8}, grid: {width: [8, 16]}}",
+            "grid: .*open, got width",
+        ),
         ("{dataset: small, rows: {transpl: 1}}", "rows: expected a list"),
         ("{dataset: small, rows: [{label: x}]}", "rows: not a row"),
         ("{dataset: small, rows: [{method: transpl, goal: win}]}", "goal: "),
         ("{dataset: small, rows: []}", "rows: expected one or more"),
+        ("{dataset: small, methods: [], changes: {max_epochs: 3}}", "rows: expected one or more"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line_that_names_it(tmp_path, text, problem):

@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 from conftest import refusal
+from printed_rows import printed_rows
 
-from transpl.benchmark.published import AVERAGE, TABLES, Key, figure, figures, rows_of
+from transpl.benchmark.published import AVERAGE, TABLES, Key, figure, figures
 from transpl.datasets.pairs import PUBLISHED
 
 DATASETS = ("ucihar", "wisdm", "hhar", "ptb")
@@ -97,13 +98,13 @@ def test_rows_columns_and_pairs():
         printed = tuple(dict.fromkeys(key.dataset for key in figures() if key.table == table))
         assert printed == (("hhar",) if table == "codebook" else DATASETS)
     for dataset in DATASETS:
-        assert rows_of("full", dataset) == rows_of("pairs", dataset) == METHODS
+        assert printed_rows("full", dataset) == printed_rows("pairs", dataset) == METHODS
         for metric in SCORES:
             printed = [
                 key.pair for key in figures() if (key.table, key.dataset, key.metric) == ("pairs", dataset, metric)
             ]
             assert tuple(printed) == (*pairs_of(dataset), AVERAGE) * len(METHODS)
-    assert rows_of("patch", "ptb") == ("5", "10", "15", "30")
+    assert printed_rows("patch", "ptb") == ("5", "10", "15", "30")
     scores = dict.fromkeys(key.metric for key in figures() if key.table == "codebook")
     assert tuple(scores) == ("mse", "accuracy", "macro_f1", "dead_codes")
 

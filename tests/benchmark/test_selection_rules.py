@@ -10,11 +10,11 @@ from conftest import refusal
 from tiny_bench import CHANGES
 
 from transpl.benchmark.pair import split_pair
-from transpl.benchmark.selection import DEFAULT, RULES, Evidence, all_risks, best
+from transpl.benchmark.selection import DEFAULT, RULES, Evidence, Rule, all_risks, best
 from transpl.datasets import make_shifted
 from transpl.methods.registry import create
 from transpl.training import Execution
-from transpl.training.risks import iwcv, source_risk
+from transpl.training.risks import dev, iwcv, source_risk
 
 MAY_SEE = {
     "source_risk": {"source_losses"},
@@ -25,7 +25,7 @@ MAY_SEE = {
 }
 EVIDENCE = {
     "source_losses": np.array([0.1, 0.4, 0.3]),
-    "target_likeness": np.array([0.5, 1.5, 1.0]),
+    "target_likeness": np.array([0.5, 1.5, 1.2]),  # of a mean of 1 two rules would be the same
     "few_shot_risk": 0.7,
     "test_risk": 0.9,
 }
@@ -54,7 +54,9 @@ def test_the_rules_are_the_known_risks():
     losses, weights = EVIDENCE["source_losses"], EVIDENCE["target_likeness"]
     assert RULES["source_risk"].judge(evidence) == source_risk(losses)
     assert RULES["iwcv"].judge(evidence) == iwcv(weights, losses)
+    assert RULES["dev"].judge(evidence) == dev(weights, losses) != iwcv(weights, losses)
     assert RULES["few_shot"].judge(evidence) == 0.7
+    assert RULES["target_oracle"].judge(evidence) == 0.9
     assert DEFAULT == "source_risk"
     assert "ORACLE" in RULES["target_oracle"].what
 
@@ -63,6 +65,26 @@ def test_a_rule_without_its_evidence_has_no_opinion():
     evidence = SimpleNamespace(**{**EVIDENCE, "target_likeness": None})
     assert RULES["dev"].judge(evidence) is None
     assert RULES["source_risk"].judge(evidence) is not None
+
+
+def test_held_out_rows_that_look_like_the_target_weigh_more():
+    """The target lies two to the right of the source, so weights grow to the right."""
+    rng = np.random.default_rng(0)
+    here, there, held_out = (rng.normal(size=(n, 3)) for n in (300, 150, 100))
+    there[:, 0] += 2
+    pair = SimpleNamespace(
+        source=SimpleNamespace(windows=here), target=there, validation=SimpleNamespace(windows=held_out)
+    )
+    method = SimpleNamespace(features=lambda windows: windows, seed=0)
+    weights = Evidence(method, pair, evaluator=None).target_likeness
+    assert np.corrcoef(np.log(weights), held_out[:, 0])[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("risk", [float("nan"), float("inf")])
+def test_a_risk_that_is_no_number_is_left_out(monkeypatch, risk):
+    rules = {"dev": Rule("dev", "", (), lambda: risk), "iwcv": Rule("iwcv", "", (), lambda: 0.5)}
+    monkeypatch.setattr("transpl.benchmark.selection.RULES", rules)
+    assert all_risks(None, None, None) == {"iwcv": 0.5}
 
 
 @pytest.fixture(scope="module")

@@ -158,32 +158,32 @@ class TestTogether:
         assert set(found.groups[0]) == {"old", "older"}
         first = found.tests[0]
         assert (first.first, first.second, first.wins, first.losses) == ("new", "older", 12, 0)
-        assert first.p == 2 / 2**12
-        assert first.p_holm == 3 * first.p
+        assert first.p_holm == 3 * 2 / 2**12
         assert first.significant
         assert first.mean_difference == pytest.approx(24.5)
 
-    def test_lower_can_be_better(self):
-        scores = {"a": {"1-2": 0.1, "2-3": 0.2}, "b": {"1-2": 0.3, "2-3": 0.3}}
-        found = statistics_over_pairs(scores, higher_is_better=False)
-        assert found.methods == ("a", "b")
-        assert found.tests[0].wins == 2
-        assert found.tests[0].mean_difference == pytest.approx(-0.15)
+    def test_what_holm_raises_above_alpha_is_not_significant(self):
+        # Better on all six pairs: p = 2 / 2^6 is below 0.05, three times that is not.
+        table = [[90 + i, 70, 70 + i % 2] for i in range(6)]
+        found = statistics_over_pairs(by_method(table))
+        assert found.tests[0].p_holm == pytest.approx(3 * 2 / 64)
+        assert not any(test.significant for test in found.tests)
+        assert found.groups == (found.methods,)
 
     def test_incomplete_pairs_are_left_out_and_named(self):
         scores = {
-            "a": {"1-2": 1.0, "2-3": 2.0, "3-4": 0.0, "4-5": None},
-            "b": {"1-2": 0.5, "2-3": float("nan"), "3-4": 0.0, "4-5": 1.0, "5-6": 1.0},
+            "a": {"1-2": 1.0, "2-3": 2.0, "3-4": 0.0, "4-5": None, "6-7": float("inf")},
+            "b": {"1-2": 0.5, "2-3": float("nan"), "3-4": 0.0, "4-5": 1.0, "5-6": 1.0, "6-7": 1.0},
         }
         found = statistics_over_pairs(scores)
         assert found.pairs == ("1-2", "3-4")
-        assert found.left_out == ("2-3", "4-5", "5-6")
+        assert found.left_out == ("2-3", "4-5", "6-7", "5-6")
 
     def test_all_alike(self):
         found = statistics_over_pairs(by_method([[5, 5, 5]] * 4))
         assert found.average_ranks == (2.0, 2.0, 2.0)
         assert found.friedman.p == 1.0
-        assert {test.p for test in found.tests} == {1.0}
+        assert {test.p_holm for test in found.tests} == {1.0}
         assert found.groups == (found.methods,)
 
     def test_nothing_to_compare(self):
@@ -216,7 +216,7 @@ class TestTogether:
         assert len({(test.first, test.second) for test in found.tests}) == k * (k - 1) / 2
         for test in found.tests:
             assert test.wins + test.ties + test.losses == len(table)
-            assert 0 < test.p <= test.p_holm <= 1
+            assert 0 < test.p_holm <= 1
 
     def test_published_pairs_of_wisdm_and_hhar(self):
         scores: dict = {}

@@ -36,7 +36,8 @@ def test_the_table_beyond_the_paper_has_calibration_seconds_and_the_figures_of_t
         == cell(bench.table("full", ["ucihar"]), "shot", "ucihar Acc").published
     )
     assert cell(table, "transpl-plus", "ucihar Acc").published is None
-    assert {column.better for column in table.columns if column.name in ("ucihar ECE", "ucihar Seconds")} == {"lower"}
+    better = {column.label: column.better for column in table.columns}
+    assert (better["ECE"], better["Seconds"]) == ("lower", "none")
     assert "Seconds of adaptation" in table.caption
 
 
@@ -374,6 +375,13 @@ def test_scores_for_statistics_are_whole_or_none(bench):
         "no-adapt": {("mine", "0-1"): 50.0, ("mine", "1-2"): 50.0},
         "softmax": {("mine", "0-1"): 75.0, ("mine", "1-2"): None},
     }
+
+
+def test_a_seed_that_no_row_has_on_a_pair_does_not_forbid_statistics(bench):
+    for spec in bench.plan("no-adapt", "softmax", seeds=(0, 1)):
+        if (spec.pair, spec.seed) != ("1-2", 1):
+            keep(bench.store, spec)
+    assert set(scores_by_pair(bench.store.folder, "full", [])["softmax"].values()) == {50.0}
 
 
 def test_the_table_is_the_same_whatever_the_order_of_runs(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -53,33 +53,46 @@ def settings_of(
     """The settings with which `compare` runs each method.
 
     preset : "paper", or a preset such as "adatime" for the methods that have it; the others take the paper's values
-    changes : settings by name, for the methods that have them; a name that none has is refused
+    changes : settings by name, for those of the methods that have them; a name that none of them has is refused
     """
     changed = dict(changes or {})
-    _refuse_unknown(preset, changed)
+    _check_preset(preset)
+    check_changes(methods, changed)
     settings = {}
     for name in methods:
         Settings = entry(name).method.Settings
-        own = {setting: value for setting, value in changed.items() if setting in _names_of(Settings)}
+        own = {setting: value for setting, value in changed.items() if setting in setting_names(name)}
         settings[name] = Settings.for_dataset(
             dataset, preset if preset in Settings.presets else "paper", **own, random_state=seed
         )
     return settings
 
 
-def _refuse_unknown(preset: str, changes: Mapping[str, Any]) -> None:
-    """Raise if no registered method has such a preset or setting; the chosen ones need not have them."""
-    known = [found.method.Settings for found in entries().values()]
-    one_of("preset", preset, ("paper", *sorted({name for Settings in known for name in Settings.presets})))
-    unknown = sorted(set(changes) - {name for Settings in known for name in _names_of(Settings)})
+def setting_names(method: str) -> set[str]:
+    """The settings that a method has."""
+    return {each.name for each in fields(entry(method).method.Settings)}
+
+
+def check_known(argument: str, settings: Iterable[str], methods: Iterable[str]) -> None:
+    """Raise if none of these methods has such a setting; some of them may lack it."""
+    chosen = list(dict.fromkeys(methods))
+    unknown = sorted(set(settings) - {name for method in chosen for name in setting_names(method)})
     if unknown:
-        raise wrong("changes", expected="settings of some method", got=unknown, advice="See `transpl methods NAME`.")
+        expected = f"settings of {', '.join(chosen)}"
+        raise wrong(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
+
+
+def check_changes(methods: Iterable[str], changes: Mapping[str, Any]) -> None:
+    """Raise if none of these methods has such a setting, or if it is the seed, which is no setting of a comparison."""
+    check_known("changes", changes, methods)
     if "random_state" in changes:
         raise wrong("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
 
 
-def _names_of(settings: type[SourceSettings]) -> set[str]:
-    return {each.name for each in fields(settings)}
+def _check_preset(preset: str) -> None:
+    """Raise if no registered method has such a preset; the chosen ones need not have it."""
+    known = {name for found in entries().values() for name in found.method.Settings.presets}
+    one_of("preset", preset, ("paper", *sorted(known)))
 
 
 @dataclass

@@ -54,12 +54,12 @@ def _made(spec: RunSpec, store: Store, device: str) -> Finished:
     return run_method(blank, method, model, pair, evaluator, spec.goal)
 
 
-def start_again(spec: RunSpec, folder: Path, device: str = "cpu") -> tuple[Method, Pair]:
+def start_again(spec: RunSpec, folder: Path) -> tuple[Method, Pair]:
     """A finished run's method as it was before it adapted, on its stored source network, and what it then saw.
 
     Nothing is trained; a folder that lacks the network is refused.
     """
-    method = entry(spec.method).method(spec.method_settings(), Execution(device, n_threads=1))
+    method = entry(spec.method).method(spec.method_settings(), Execution("cpu", n_threads=1))
     pair, _ = split_pair(_data(spec.dataset, spec.data), spec.source, spec.target)
     trainer = stored_only(Path(folder) / "sources", spec.data, str(spec.source))
     model = SourceModel(pair.source, pair.validation, method.settings.source(), method.execution, trainer=trainer)

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
-
+from transpl.benchmark.blocks import value_of
 from transpl.benchmark.contenders import Contenders
+from transpl.benchmark.equal_seeds import BySeed, means_over_equal_seeds
 from transpl.benchmark.leaderboard_data import (
     ALL_SETS,
     FAILED,
     FINISHED,
-    METRICS,
     NOT_RUN,
     Comparison,
     Contender,
     Leaderboard,
     Run,
-    Spread,
     Standing,
 )
-from transpl.benchmark.result import Result
+from transpl.benchmark.measures import METRICS
+from transpl.benchmark.result import Result, versions_of
 from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.spread import Spread, spread
 from transpl.benchmark.statistics import statistics_over_pairs
 from transpl.benchmark.store import Store
 from transpl.errors import unreadable
 
 RANKED_BY = ("accuracy", "macro_f1", "label_accuracy")
 _PERCENT = 100.0
-_OWN_STAGES = ("adapt", "label", "predict")
 _RANK = ("rank", "lower", 2)  # as a metric's name, what is better, decimals
 _SHORT = 6  # characters of a data set's fingerprint
 
-_ByPair = Mapping[str, Mapping[Hashable, float | None]]
+_PairsAndSeeds = frozenset[tuple[tuple[int, int], int]]
 
 
 def leaderboard_from(folder: Path) -> Leaderboard:
     """Read every planned and finished run of a folder that `transpl bench` wrote."""
     store = Store(folder)
-    finished = {spec.digest: (spec, result) for spec, result in store.results()}
-    planned = {spec.digest: spec for spec in store.planned()} | {name: spec for name, (spec, _) in finished.items()}
-    if not planned:
+    known = list(store.known().values())
+    if not known:
         raise unreadable(folder, problem="no runs in it", advice="Run `transpl bench --out` with this folder first.")
-    specs = list(planned.values())
+    specs = [spec for spec, _ in known]
     contenders, set_names = Contenders(specs), _set_names(specs)
-    results = {name: result for name, (_, result) in finished.items()}
     runs = tuple(
-        _run(spec, results.get(spec.digest), store, set_names[spec.dataset, spec.data], contenders.of(spec).label)
-        for spec in specs
+        _run(spec, result, store, set_names[spec.dataset, spec.data], contenders.of(spec).label)
+        for spec, result in known
     )
-    return _assembled(runs, contenders, _versions(results.values()))
+    return _assembled(runs, contenders, versions_of(result for _, result in known if result is not None))
 
 
 def _assembled(runs: Sequence[Run], contenders: Contenders, versions: Mapping[str, tuple[str, ...]]) -> Leaderboard:
@@ -115,8 +113,9 @@ def _scores(result: Result) -> dict[str, float]:
     found = {
         **_in_percent(result.test),
         **{f"label_{name}": value for name, value in _in_percent(labels).items()},
-        "seconds": sum(result.seconds.get(stage, 0.0) for stage in _OWN_STAGES),
     }
+    if "adapt" in result.seconds:  # a run that only labels has none
+        found["seconds"] = value_of("test", result, "seconds")
     return {metric.name: found[metric.name] for metric in METRICS if metric.name in found}
 
 
@@ -126,27 +125,45 @@ def _in_percent(scores: Mapping[str, float]) -> dict[str, float]:
 
 def _standings(runs: Sequence[Run], contenders: Sequence[Contender], ranks: Mapping[Hashable, float]) -> list[Standing]:
     """The contenders of one data set."""
-    of_pairs = len({run.pair for run in runs})
+    of_pairs, common = len({run.pair for run in runs}), _common_runs(runs, contenders)
     found = []
     for contender in contenders:
         own = [run for run in runs if run.contender == contender.label]
         if own:
             done = [run for run in own if run.state == FINISHED]
+            pairs = len({run.pair for run in done})
+            wanted = _pairs_and_seeds(own) if contender.upper_bound else common.get(contender.goal)
             found.append(
                 Standing(
                     contender=contender.label,
                     dataset=own[0].dataset,
                     finished=len(done),
                     planned=len(own),
-                    pairs=len({run.pair for run in done}),
+                    pairs=pairs,
                     of_pairs=of_pairs,
                     seeds=len({run.seed for run in done}),
+                    complete=pairs == of_pairs and _pairs_and_seeds(done) == wanted,
                     scores=_spreads(done),
                     rank=ranks.get((own[0].dataset, contender.label)),
                 )
             )
     bounds = {contender.label for contender in contenders if contender.upper_bound}
     return _with_best(found, [standing for standing in found if standing.contender not in bounds])
+
+
+def _pairs_and_seeds(runs: Iterable[Run]) -> _PairsAndSeeds:
+    return frozenset((run.pair, run.seed) for run in runs)
+
+
+def _common_runs(runs: Sequence[Run], contenders: Iterable[Contender]) -> dict[str, _PairsAndSeeds]:
+    """Goal -> what most contenders with all pairs have finished, of equals the most runs; upper bounds do not count."""
+    pairs = {run.pair for run in runs}
+    counts: dict[str, Counter[_PairsAndSeeds]] = {}
+    for contender in contenders:
+        done = [run for run in runs if run.contender == contender.label and run.state == FINISHED]
+        if not contender.upper_bound and {run.pair for run in done} == pairs:
+            counts.setdefault(contender.goal, Counter())[_pairs_and_seeds(done)] += 1
+    return {goal: max(found, key=lambda each: (found[each], len(each))) for goal, found in counts.items()}
 
 
 def _with_best(standings: Sequence[Standing], comparable: Sequence[Standing]) -> list[Standing]:
@@ -173,19 +190,6 @@ def _spreads(runs: Sequence[Run]) -> dict[str, Spread]:
     return {name: spread((run.seed, run.scores[name]) for run in runs if name in run.scores) for name in known}
 
 
-def spread(values: Iterable[tuple[int, float]]) -> Spread:
-    """Of (seed, score): mean of each seed first, then mean and standard deviation over seeds."""
-    by_seed: dict[int, list[float]] = {}
-    for seed, value in values:
-        by_seed.setdefault(seed, []).append(value)
-    means = [float(np.mean(found)) for found in by_seed.values()]
-    return Spread(
-        mean=float(np.mean(means)),
-        std=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-        n=sum(len(found) for found in by_seed.values()),
-    )
-
-
 def _cells(runs: Iterable[Run]) -> dict[tuple[str, str, tuple[int, int]], dict[str, Spread]]:
     groups: dict[tuple[str, str, tuple[int, int]], list[Run]] = {}
     for run in runs:
@@ -197,30 +201,40 @@ def _cells(runs: Iterable[Run]) -> dict[tuple[str, str, tuple[int, int]], dict[s
 def _comparisons(runs: Sequence[Run], datasets: Sequence[str], contenders: Sequence[Contender]) -> Iterable[Comparison]:
     """Every data set and, of several, all of them together."""
     ranked = [contender.label for contender in contenders if not contender.upper_bound]
-    cells = _cells(runs)
     for name in (*((ALL_SETS,) if len(datasets) > 1 else ()), *datasets):
+        of_set = [run for run in runs if name in (ALL_SETS, run.dataset)]
         for metric in RANKED_BY:
-            scores: dict[str, dict[Hashable, float | None]] = {label: {} for label in ranked}
-            for (dataset, label, pair), found in cells.items():
-                if name in (ALL_SETS, dataset) and label in scores and metric in found:
-                    scores[label][dataset, pair] = found[metric].mean
-            chosen = widest_comparison({label: found for label, found in scores.items() if found})
+            scores = {label: found for label in ranked if (found := _by_seed(of_set, label, metric))}
+            chosen = widest_comparison({label: _pairs_with_seeds(found) for label, found in scores.items()})
             if chosen:
-                left = tuple(label for label, found in scores.items() if found and label not in chosen)
-                yield Comparison(name, metric, statistics_over_pairs(chosen), left)
+                means = means_over_equal_seeds({label: scores[label] for label in chosen})
+                left = tuple(label for label in scores if label not in chosen)
+                yield Comparison(name, metric, statistics_over_pairs(means), left)
 
 
-def widest_comparison(scores: _ByPair) -> dict[str, Mapping[Hashable, float | None]]:
+def _by_seed(runs: Iterable[Run], label: str, metric: str) -> BySeed:
+    """(data set, pair) -> seed -> score."""
+    found: dict[Hashable, dict[int, float]] = {}
+    for run in runs:
+        if run.contender == label and metric in run.scores:
+            found.setdefault((run.dataset, run.pair), {})[run.seed] = run.scores[metric]
+    return found
+
+
+def _pairs_with_seeds(scores: BySeed) -> frozenset[Hashable]:
+    """Two rows share a pair if they have the same seeds there."""
+    return frozenset((pair, frozenset(seeds)) for pair, seeds in scores.items())
+
+
+def widest_comparison(pairs: Mapping[str, frozenset[Hashable]]) -> list[str]:
     r"""argmax_S |S| k(S), k(S) the rows that have all pairs of S, S what two rows share; of equals the most rows.
 
     A row with few pairs would shrink the pairs that all share, and with them what can be said about the other rows.
     Empty if no two rows share a pair.
     """
-    pairs = {label: frozenset(found) for label, found in scores.items()}
-    candidates = {pairs[a] & pairs[b] for a, b in combinations(pairs, 2)} - {frozenset()}
-    rows = {shared: [label for label in pairs if shared <= pairs[label]] for shared in candidates}
-    widest = max(rows.items(), key=lambda each: (len(each[0]) * len(each[1]), len(each[1])), default=(None, []))[1]
-    return {label: scores[label] for label in widest}
+    candidates = dict.fromkeys(pairs[a] & pairs[b] for a, b in combinations(pairs, 2))
+    rows = {shared: [label for label in pairs if shared <= pairs[label]] for shared in candidates if shared}
+    return max(rows.items(), key=lambda each: (len(each[0]) * len(each[1]), len(each[1])), default=(None, []))[1]
 
 
 def _ranks(comparisons: Iterable[Comparison]) -> dict[Hashable, float]:
@@ -230,11 +244,3 @@ def _ranks(comparisons: Iterable[Comparison]) -> dict[Hashable, float]:
         for each in comparisons
         for label, rank in zip(each.statistics.methods, each.statistics.average_ranks, strict=True)
     }
-
-
-def _versions(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, set[str]] = {}
-    for result in results:
-        for name, version in result.versions.items():
-            found.setdefault(name, set()).add(version)
-    return {name: tuple(sorted(versions)) for name, versions in found.items()}

@@ -6,37 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from transpl.benchmark.measures import METRICS, Metric
+from transpl.benchmark.spread import Spread
 from transpl.benchmark.statistics import Statistics
 
 FINISHED, FAILED, NOT_RUN = "finished", "failed", "not run"
 ALL_SETS = "all data sets"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A number that every finished run may have; scores are in percent, times in seconds.
-
-    better : "higher", "lower", or "none" where no row is best
-    """
-
-    name: str
-    label: str
-    what: str
-    better: str = "higher"
-    unit: str = "%"
-    decimals: int = 1
-
-
-METRICS = (
-    Metric("accuracy", "accuracy", "windows of the target's test part that are labelled rightly"),
-    Metric("macro_f1", "macro-F1", "on the target's test part, over classes present in truth or predictions"),
-    Metric("binary_f1", "F1 of class 1", "on the target's test part, of the second of two classes"),
-    Metric("balanced_accuracy", "balanced accuracy", "mean over classes of the share labelled rightly"),
-    Metric("label_accuracy", "pseudo-label accuracy", "pseudo-labels of the target's train part that are right"),
-    Metric("label_macro_f1", "pseudo-label macro-F1", "of the pseudo-labels of the target's train part"),
-    Metric("calibration_error", "calibration error", "gap between confidence and accuracy on the test part", "lower"),
-    Metric("seconds", "seconds", "to adapt, label and predict, per run, without the source model", "none", "s", 2),
-)
 
 
 @dataclass(frozen=True)
@@ -85,19 +60,11 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Mean over `n` runs; std over seeds, None with one seed."""
-
-    mean: float
-    std: float | None
-    n: int
-
-
-@dataclass(frozen=True)
 class Standing:
     """A contender on a data set.
 
     pairs, of_pairs : those it has a finished run of, and all pairs of the data set that anybody was to run
+    complete : whether its means are over all pairs and over the same seeds as those of most contenders of its goal
     scores : by name of metric; mean over pairs first, then over seeds
     rank : average rank over pairs, None where it is not ranked
     best : names of the metrics in which no comparable contender is better; "rank" may be among them
@@ -110,21 +77,17 @@ class Standing:
     pairs: int
     of_pairs: int
     seeds: int
+    complete: bool
     scores: Mapping[str, Spread]
     rank: float | None = None
     best: frozenset[str] = frozenset()
 
-    @property
-    def complete(self) -> bool:
-        """Whether its means are over the same pairs as those of other complete ones."""
-        return self.finished == self.planned and self.pairs == self.of_pairs
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """Contenders ranked over the pairs of a data set, or of `ALL_SETS`.
+    """Contenders ranked over the pairs of a data set, or of `ALL_SETS`; on each they have the same seeds.
 
-    unranked : labels of contenders that lack too many of the pairs that the others share
+    unranked : labels of contenders that lack too many of the pairs that the others share, or have other seeds there
     """
 
     dataset: str

@@ -37,8 +37,8 @@ def paper_table(name: str) -> PaperTable:
     return TABLES[name]
 
 
-def _methods(*names: str, goal: str = "adapt") -> tuple[Row, ...]:
-    return tuple(Row(name, name, goal=goal) for name in names)
+def _methods(*names: str) -> tuple[Row, ...]:
+    return tuple(Row(name, name) for name in names)
 
 
 _FULL = _methods(

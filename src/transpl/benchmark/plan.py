@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transpl import datasets
-from transpl.benchmark.compare import settings_of
+from transpl.benchmark.compare import check_changes, check_known, setting_names, settings_of
 from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
-from transpl.methods.registry import entries, entry, names
+from transpl.methods.registry import names
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Plan:
 
     pairs : as (source, target); empty for all pairs of the data set
     grid : values to try for some settings, such as {"adapt_lr": [1e-3, 5e-4]}; every combination is a run
+
+    A row that changes a setting itself keeps its own value.
     """
 
     dataset: str
@@ -44,14 +46,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            entry(row.method)
+            check_changes([row.method], row.changes)
             one_of("goal", row.goal, GOALS)
         for seed in self.seeds:
             whole_number("seeds", seed, least=0)
         if not self.rows or not self.seeds:
             lacking = "seeds" if self.rows else "rows"
             raise wrong(lacking, expected="one or more", got="none", advice="A plan needs methods and seeds.")
-        _check_grid(self.grid)
+        _check_grid(self.grid, self.rows)
 
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
         """Every run, each once."""
@@ -85,7 +87,8 @@ class Plan:
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
         """The settings of a row without the seed: one, or as many as the grid has for this method."""
-        points = _points({name: self.grid[name] for name in self.grid if name in _fields(row.method)})
+        unchanged = setting_names(row.method) - set(row.changes)
+        points = _points({name: self.grid[name] for name in self.grid if name in unchanged})
         changes = [{**point, **row.changes} for point in points]
         made = [settings_of([row.method], self.dataset, 0, self.preset, each)[row.method] for each in changes]
         return [without_seed(settings) for settings in made]
@@ -94,17 +97,16 @@ class Plan:
 def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
     """One row per method name; "all" stands for all of them. Changes apply to the methods that have the field."""
     wanted = dict.fromkeys(name for given in methods for name in (names() if given == "all" else (given,)))
-    every = dict(changes or {})
-    settings_of(list(wanted), "", 0, "paper", every)  # refuses what no method has
-    return tuple(
-        Row(name, name, {setting: value for setting, value in every.items() if setting in _fields(name)})
-        for name in wanted
-    )
+    return with_changes([Row(name, name) for name in wanted], changes or {})
 
 
 def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, ...]:
     """Rows with further settings changed, where their methods have them; a row's own changes win."""
-    return tuple(replace(row, changes={**rows_of([row.method], changes)[0].changes, **row.changes}) for row in rows)
+    every = tuple(rows)
+    if not every:
+        return ()
+    settings_of([row.method for row in every], "", 0, "paper", changes)  # refuses what none of them has
+    return tuple(replace(row, changes={**_known(row.method, changes), **row.changes}) for row in every)
 
 
 def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]:
@@ -119,24 +121,26 @@ def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]
     return tuple(row for row in known if row.method in wanted)
 
 
-def parse_pair(text: object) -> tuple[int, int]:
-    """Read "2-11" as (2, 11)."""
+def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
+    """Read "2-11" as (2, 11); `argument` is what to complain about."""
     parts = str(text).split("-")
     if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-        raise wrong("pairs", expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen.")
+        raise wrong(argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen.")
     return int(parts[0]), int(parts[1])
 
 
 _NOT_THERE = "Leave out --table to run other methods."
 
 
-def _check_grid(grid: Mapping[str, Sequence[Any]]) -> None:
-    unknown = sorted(set(grid) - {name for found in entries() for name in _fields(found)})
-    if unknown:
-        raise wrong("grid", expected="settings of some method", got=unknown, advice="See `transpl methods NAME`.")
+def _check_grid(grid: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> None:
+    check_known("grid", grid, (row.method for row in rows))
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise wrong("grid", expected=f"a list of values for {name}", got=repr(values), advice="Give at least one.")
+    fixed = [name for name in grid if all(name in row.changes for row in rows if name in setting_names(row.method))]
+    if fixed:
+        got = ", ".join(fixed)
+        raise wrong("grid", expected="settings that changes leave open", got=got, advice="Leave one out.")
 
 
 def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -146,5 +150,5 @@ def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return points
 
 
-def _fields(method: str) -> set[str]:
-    return {each.name for each in fields(entry(method).method.Settings)}
+def _known(method: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in setting_names(method)}

@@ -47,11 +47,10 @@ def _plan(values: Any) -> Plan:
     ):
         raise InputError(f"not a plan. Give dataset, methods or rows, and perhaps {', '.join(_OPTIONAL)}.")
     changes = _numbers(_mapping("changes", values))
-    rows = rows_of(_list("methods", values), changes)
-    rows += with_changes([_row(row) for row in _list("rows", values)], changes)
+    rows = [*rows_of(_list("methods", values)), *(_row(row) for row in _list("rows", values))]
     return Plan(
         dataset=str(values["dataset"]),
-        rows=rows,
+        rows=with_changes(rows, changes),
         pairs=tuple(_pair(pair) for pair in _list("pairs", values)),
         seeds=_seeds(values.get("seeds", 1)),
         preset=str(values.get("preset", "paper")),

@@ -79,12 +79,6 @@ def figure(table: str, dataset: str, row: str, metric: str, pair: str = AVERAGE)
     return figures().get(Key(table, dataset, row, metric, pair))
 
 
-def rows_of(table: str, dataset: str) -> tuple[str, ...]:
-    """The rows of a table for a data set, as printed from top to bottom."""
-    one_of("table", table, TABLES)
-    return tuple(dict.fromkeys(key.row for key in figures() if (key.table, key.dataset) == (table, dataset)))
-
-
 @cache
 def figures() -> Mapping[Key, Figure]:
     """Every printed figure, in the order of print."""

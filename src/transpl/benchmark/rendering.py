@@ -23,7 +23,7 @@ _CSV_DECIMALS = 4
 
 
 def render(table: TableData, form: str = "markdown") -> str:
-    """Write a table in one of `FORMATS`; CSV is the long one."""
+    """Write a table in one of `FORMATS`."""
     one_of("form", form, FORMATS)
     return {"markdown": to_markdown, "csv": to_csv, "latex": to_latex}[form](table)
 
@@ -52,7 +52,7 @@ def to_latex(table: TableData) -> str:
         r"\toprule",
         *_latex_head(table),
         r"\midrule",
-        *_latex_body(table),
+        *(rf"{' & '.join(line)} \\" for line in _body(table, _LATEX)),
         r"\bottomrule",
         r"\end{tabular}",
         *(rf"\par{{\footnotesize {note}}}" for note in _notes(table, _LATEX)),
@@ -61,11 +61,11 @@ def to_latex(table: TableData) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_csv(table: TableData, *, wide: bool = False) -> str:
-    """One line per cell or, `wide`, one per row with a column for every number. Without rounding to what is shown."""
+def to_csv(table: TableData) -> str:
+    """One line per cell, without rounding to what is shown."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    for line in _wide(table) if wide else _long(table):
+    for line in _lines(table):
         writer.writerow(_on_one_line(value) if isinstance(value, str) else value for value in line)
     return stream.getvalue()
 
@@ -199,7 +199,7 @@ def _notes(table: TableData, dialect: _Dialect) -> list[str]:
 
 def _legend(table: TableData) -> Iterator[str]:
     if any(cell.std is not None and cell.n > 1 for cell in table.cells):
-        yield "Ours: mean ± standard deviation over runs."
+        yield "Ours: mean ± standard deviation over seeds."
     if any(cell.published is not None for cell in table.cells):
         yield "In brackets: the published figure; ours minus it."
     if any(_places(table, j) for j in range(len(table.columns))):
@@ -229,14 +229,7 @@ def _latex_head(table: TableData) -> Iterator[str]:
     yield rf"{' & '.join(_latex_text(text) for text in (table.corner, *(c.label for c in table.columns)))} \\"
 
 
-def _latex_body(table: TableData) -> Iterator[str]:
-    for row, line in zip(table.rows, _body(table, _LATEX), strict=True):
-        if row.rule_above:
-            yield r"\midrule"
-        yield rf"{' & '.join(line)} \\"
-
-
-def _long(table: TableData) -> Iterator[list[object]]:
+def _lines(table: TableData) -> Iterator[list[object]]:
     yield [table.corner, "group", "column", *_VALUES]
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
@@ -244,15 +237,9 @@ def _long(table: TableData) -> Iterator[list[object]]:
                 yield [row.label, column.group, column.label, *_plain(cell)]
 
 
-def _wide(table: TableData) -> Iterator[list[object]]:
-    yield [table.corner, *(f"{column.name} {value}" for column in table.columns for value in _VALUES)]
-    for row in table.rows:
-        yield [row.label, *(value for cell in row.cells for value in _plain(cell))]
-
-
-def _plain(cell: Cell | None) -> list[object]:
+def _plain(cell: Cell) -> list[object]:
     """The numbers of a cell, blank where there is none."""
-    values = [getattr(cell, name, None) for name in _VALUES]
+    values = [getattr(cell, name) for name in _VALUES]
     return ["" if v is None else round(float(v), _CSV_DECIMALS) if _is_fraction(v) else v for v in values]
 
 

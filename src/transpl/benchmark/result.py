@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
@@ -56,3 +56,12 @@ class Result:
             raise wrong("values", expected="the fields of a Result", got=got, advice="Run it anew.")
         source, target = values["pair"]
         return cls(**{**values, "pair": (source, target)})
+
+
+def versions_of(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
+    """The versions of each package that the runs were made with; several of one are to be said."""
+    found: dict[str, set[str]] = {}
+    for result in results:
+        for name, version in result.versions.items():
+            found.setdefault(name, set()).add(version)
+    return {name: tuple(sorted(versions)) for name, versions in found.items()}

@@ -31,11 +31,10 @@ class Shelf:
     """
 
     def __init__(self, folder: Path, data: Sequence[str] = ()) -> None:
-        store = Store(folder)
-        finished = {spec.digest: (spec, result) for spec, result in store.results()}
-        planned = {spec.digest: spec for spec in store.planned()} | {d: spec for d, (spec, _) in finished.items()}
-        self.planned = _of_versions(planned, tuple(data))
-        self.finished = {digest: finished[digest] for digest in finished if digest in self.planned}
+        known = Store(folder).known()
+        self.planned = _of_versions({digest: spec for digest, (spec, _) in known.items()}, tuple(data))
+        results = {digest: known[digest][1] for digest in sorted(self.planned)}
+        self.finished = {d: (self.planned[d], result) for d, result in results.items() if result is not None}
         self._identities = {d: identity(spec.method, spec.settings) for d, spec in self.planned.items()}
 
     def datasets(self) -> list[str]:

@@ -43,7 +43,6 @@ class PairedTest:
     wins: int  # pairs on which the first is better
     ties: int
     losses: int
-    p: float
     p_holm: float
     significant: bool  # p_holm < alpha
 
@@ -62,21 +61,25 @@ class Statistics:
     critical_difference: float  # of average ranks, after Nemenyi
     alpha: float
 
+    @property
+    def least_possible_p(self) -> float:
+        """The corrected p of one that wins on all these pairs: not below alpha, nothing can be told apart."""
+        return least_p(len(self.pairs), len(self.tests))
 
-def statistics_over_pairs(scores: Scores, *, higher_is_better: bool = True, alpha: float = 0.05) -> Statistics:
+
+def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
     """Rank and test methods on the pairs that all of them have.
 
-    scores : method -> pair -> score; a score that is absent, None or not finite is missing
+    scores : method -> pair -> score, higher is better; a score that is absent, None or not finite is missing
     """
     share("alpha", alpha)
     pairs, left_out = _split_by_completeness(scores)
-    sign = 1 if higher_is_better else -1
-    table = sign * np.array([[scores[name][pair] for name in scores] for pair in pairs], dtype=np.float64)
+    table = np.array([[scores[name][pair] for name in scores] for pair in pairs], dtype=np.float64)
     table = np.round(table, _DECIMALS)
     ranks, names = average_ranks(table), list(scores)
     order = sorted(range(len(names)), key=lambda j: (ranks[j], names[j]))
     methods = tuple(names[j] for j in order)
-    tests = _paired_tests(methods, table[:, order], sign, alpha)
+    tests = _paired_tests(methods, table[:, order], alpha)
     return Statistics(
         methods=methods,
         average_ranks=tuple(float(ranks[j]) for j in order),
@@ -193,23 +196,22 @@ def _ranks(table: ArrayLike) -> Floats:
     return np.asarray(rankdata(-np.asarray(table, dtype=np.float64), axis=1), dtype=np.float64)
 
 
-def _paired_tests(methods: tuple[str, ...], table: Floats, sign: int, alpha: float) -> tuple[PairedTest, ...]:
+def _paired_tests(methods: tuple[str, ...], table: Floats, alpha: float) -> tuple[PairedTest, ...]:
     columns = list(combinations(range(len(methods)), 2))
     differences = [np.round(table[:, i] - table[:, j], _DECIMALS) for i, j in columns]
-    raw = [signed_rank_p(d) for d in differences]
+    corrected = holm([signed_rank_p(d) for d in differences])
     return tuple(
         PairedTest(
             first=methods[i],
             second=methods[j],
-            mean_difference=sign * float(d.mean()),
+            mean_difference=float(d.mean()),
             wins=int((d > 0).sum()),
             ties=int((d == 0).sum()),
             losses=int((d < 0).sum()),
-            p=p,
-            p_holm=float(adjusted),
-            significant=bool(adjusted < alpha),
+            p_holm=float(p),
+            significant=bool(p < alpha),
         )
-        for (i, j), d, p, adjusted in zip(columns, differences, raw, holm(raw), strict=True)
+        for (i, j), d, p in zip(columns, differences, corrected, strict=True)
     )
 
 

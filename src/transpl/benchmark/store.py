@@ -130,6 +130,11 @@ class Store:
                 _warn(problem)
         return list(found.values())
 
+    def known(self) -> dict[str, tuple[RunSpec, Result | None]]:
+        """By digest, every run that was asked for or is finished; its result is None if it is not."""
+        finished = {spec.digest: (spec, result) for spec, result in self.results()}
+        return {**{spec.digest: (spec, None) for spec in self.planned()}, **finished}
+
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
         """Those that are not finished."""
         return [spec for spec in specs if not self.has(spec)]

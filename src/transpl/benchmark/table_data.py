@@ -71,18 +71,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table; a cell that makes no sense is None. `rule_above` separates it from the line before."""
+    """A line of the table; a cell that makes no sense is None."""
 
     label: str
     cells: tuple[Cell | None, ...]
-    rule_above: bool = False
 
 
 @dataclass(frozen=True)
 class TableData:
     """All that is in a table.
 
-    missing_runs : names of the runs that are not there, for the caption; without them it counts those of the cells
+    missing_runs : names of the runs that are not there, for the caption
     notes : lines below the table
     label : LaTeX's name of the table, for references
     corner : heading of the first column
@@ -110,24 +109,13 @@ class TableData:
 
     def full_caption(self) -> str:
         """The caption, and which runs are missing."""
-        lacking = self._named() if self.missing_runs else self._counted()
-        return f"{as_sentence(self.caption)} Missing runs: {lacking}.".strip() if lacking else self.caption
+        if not self.missing_runs:
+            return self.caption
+        return f"{as_sentence(self.caption)} Missing runs: {self._named()}.".strip()
 
     def _named(self) -> str:
         more = len(self.missing_runs) - MOST_NAMED
         return ", ".join(self.missing_runs[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-    def _counted(self) -> str:
-        counts = ((row.label, self._missing_by_heading(row)) for row in self.rows)
-        return "; ".join(f"{label} ({found})" for label, found in counts if found)
-
-    def _missing_by_heading(self, row: Row) -> str:
-        """Runs per group of columns; the columns of a group are scores of the same runs."""
-        most: dict[str, int] = {}
-        for column, cell in zip(self.columns, row.cells, strict=True):
-            heading = column.group or column.label
-            most[heading] = max(most.get(heading, 0), cell.missing if cell else 0)
-        return ", ".join(f"{heading} {count}".strip() for heading, count in most.items() if count)
 
 
 def as_sentence(text: str) -> str:

@@ -6,33 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from transpl.benchmark.blocks import SCORES, Block, block_of, blocks_of
+from transpl.benchmark.equal_seeds import means_over_equal_seeds
+from transpl.benchmark.measures import BY_NAME
 from transpl.benchmark.paper_tables import PaperTable, paper_table
 from transpl.benchmark.published import AVERAGE, Figure, figure
 from transpl.benchmark.reading import Reading
-from transpl.benchmark.result import Result
+from transpl.benchmark.result import Result, versions_of
 from transpl.benchmark.shelf import Choice, Shelf
 from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.spread import spread
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
 from transpl.datasets.pairs import PUBLISHED
 from transpl.errors import one_of
 
-__all__ = ["METRICS", "Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
+__all__ = ["Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
 
-METRICS = {
-    "accuracy": "Acc",
-    "macro_f1": "MF1",
-    "binary_f1": "F1 of class 1",
-    "mse": "MSE",
-    "dead_codes": "Dead %",
-    "calibration_error": "ECE",
-    "seconds": "Seconds",
-}
 _MOST_NAMED_SETTINGS = 6
-_LOWER_IS_BETTER = ("mse", "dead_codes", "calibration_error", "seconds")
 
 
 def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how: Reading | None = None) -> TableData:
@@ -64,7 +55,7 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: R
     block = block_of(paper_table("full"), shelf, dataset, how)
     columns = (*block.pairs(), AVERAGE)
     return TableData(
-        title=f"{dataset}, every pair: {METRICS[metric]}",
+        title=f"{dataset}, every pair: {BY_NAME[metric].heading}",
         caption=_caption(block.table, [block], how),
         columns=tuple(Column(pair) for pair in columns),
         rows=tuple(
@@ -80,20 +71,19 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: R
 def scores_by_pair(
     folder: Path, which: str, datasets: Sequence[str], metric: str = "accuracy", how: Reading | None = None
 ) -> dict[str, dict[Hashable, float | None]]:
-    """{row: {(data set, pair): mean over seeds}} for statistics over pairs; None where a seed is missing.
+    """{row: {(data set, pair): mean over seeds}} for statistics over pairs; None where a row lacks another's seed.
 
     Rows without any result are left out.
     """
     how = how or Reading()
-    found: dict[str, dict[Hashable, float | None]] = {}
+    found: dict[str, dict[Hashable, dict[int, float]]] = {}
     for block in blocks_of(which, Shelf(folder, how.data), datasets, how):
         for row, choices in block.rows():
             for pair in block.pairs() if any(choice.result for choice in choices) else ():
-                results = [choice.result for choice in choices if choice.spec.pair == pair]
-                values = [block.value(result, metric) for result in results if result is not None]
-                whole = len(values) == len(results)
-                found.setdefault(row.label, {})[block.dataset, pair] = float(np.mean(values)) if whole else None
-    return found
+                there = [(choice.spec.seed, choice.result) for choice in choices if choice.spec.pair == pair]
+                values = {seed: block.value(result, metric) for seed, result in there if result is not None}
+                found.setdefault(row.label, {})[block.dataset, pair] = values
+    return means_over_equal_seeds(found)
 
 
 def _cell(block: Block, label: str, metric: str) -> Cell | None:
@@ -118,16 +108,12 @@ def _published(table: str, dataset: str, label: str, metric: str, pair: str = AV
 
 
 def _summary(choices: Sequence[Choice], value: Callable[[Result], float], published: Figure | None) -> Cell:
-    """Mean over pairs first, then mean and standard deviation over seeds."""
-    by_seed: dict[int, list[float]] = {}
-    for choice in choices:
-        if choice.result is not None:
-            by_seed.setdefault(choice.spec.seed, []).append(value(choice.result))
-    means = [float(np.mean(values)) for values in by_seed.values()]
+    values = [(choice.spec.seed, value(choice.result)) for choice in choices if choice.result is not None]
+    ours = spread(values) if values else None
     return Cell(
-        mean=float(np.mean(means)) if means else None,
-        std=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-        n=sum(len(values) for values in by_seed.values()),
+        mean=None if ours is None else ours.mean,
+        std=None if ours is None else ours.std,
+        n=len(values),
         published=None if published is None else published.value,
         flag=None if published is None else published.flag,
         missing=sum(choice.result is None for choice in choices),
@@ -135,8 +121,8 @@ def _summary(choices: Sequence[Choice], value: Callable[[Result], float], publis
 
 
 def _column(dataset: str, metric: str) -> Column:
-    better = "lower" if metric in _LOWER_IS_BETTER else "higher"
-    return Column(METRICS[metric], dataset, decimals=3 if metric == "mse" else 1, better=better)
+    shown = BY_NAME[metric]
+    return Column(shown.heading, dataset, shown.decimals, shown.better)
 
 
 def _caption(table: PaperTable, blocks: Iterable[Block], how: Reading) -> str:
@@ -216,10 +202,8 @@ def _method_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
 
 def _version_notes(blocks: Iterable[Block]) -> Iterator[str]:
     """Which packages had several versions among the runs of the table."""
-    found: dict[str, set[str]] = {}
-    for choice in (choice for block in blocks for choice in block.every()):
-        for name, version in (choice.result.versions if choice.result else {}).items():
-            found.setdefault(name, set()).add(version)
-    several = [f"{name} {', '.join(sorted(found[name]))}" for name in sorted(found) if len(found[name]) > 1]
+    results = (choice.result for block in blocks for choice in block.every())
+    found = versions_of(result for result in results if result is not None)
+    several = [f"{name} {', '.join(found[name])}" for name in sorted(found) if len(found[name]) > 1]
     if several:
         yield f"Runs were made with several versions: {'; '.join(several)}."

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, cast
 from transpl.report.wording import choice, counted, listed
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Comparison, Leaderboard, Metric
+    from transpl.benchmark.leaderboard_data import Comparison, Leaderboard
+    from transpl.benchmark.measures import Metric
     from transpl.benchmark.statistics import Statistics
 
 _MOST_TICKS = 6
+_NOTHING_SHARED = "no two rows have finished runs of the same pair and seeds"
 
 
 def rank_section(board: Leaderboard) -> list[str]:
     """One diagram per data set and metric; scripts show the chosen one."""
     title = "<section><h2>Which differences are more than chance</h2>"
     if not board.comparisons:
-        return [title, "<p>Nothing to compare yet: no two rows have a finished run of the same pair.</p></section>"]
+        return [title, f"<p>Nothing to compare yet: {_NOTHING_SHARED}.</p></section>"]
     sets = list(dict.fromkeys(each.dataset for each in board.comparisons))
     metrics = [metric for metric in board.metrics if metric.name in {each.metric for each in board.comparisons}]
     controls = (
@@ -34,7 +36,7 @@ def rank_section(board: Leaderboard) -> list[str]:
     return [
         title,
         f'<p class="controls" hidden>{controls}</p>',
-        '<p id="rank-none" hidden>Nothing to compare here: no two rows have a finished run of the same pair.</p>',
+        f'<p id="rank-none" hidden>Nothing to compare here: {_NOTHING_SHARED}.</p>',
         *(_figure(each, by_name[each.metric]) for each in board.comparisons),
         "</section>",
     ]
@@ -53,8 +55,8 @@ def sentences(comparison: Comparison, metric: Metric) -> list[str]:
     """What the diagram means, in plain words."""
     found = comparison.statistics
     words = [
-        f"Rests on {_where(found)}: on each, rows are ranked by "
-        f"{metric.label} (1 is best), and a dot is the average of a row's ranks.",
+        f"Rests on {_where(found)}: on each, rows are ranked by {metric.label} (1 is best), means over "
+        "the same seeds, and a dot is the average of a row's ranks.",
         _what_bars_say(found),
     ]
     if too_few_pairs(found):
@@ -64,10 +66,11 @@ def sentences(comparison: Comparison, metric: Metric) -> list[str]:
         )
     if found.left_out:
         words.append(
-            f"{counted(len(found.left_out), 'pair')} left out, because not every row has a finished run there."
+            f"{counted(len(found.left_out), 'pair')} left out, because not every row has the same seeds finished there."
         )
     if comparison.unranked:
-        words.append(f"Not ranked, because they lack too many of these pairs: {listed(comparison.unranked)}.")
+        why = "they lack too many of these pairs, or have other seeds there"
+        words.append(f"Not ranked, because {why}: {listed(comparison.unranked)}.")
     return words
 
 
@@ -82,8 +85,8 @@ def _where(found: Statistics) -> str:
 
 
 def too_few_pairs(found: Statistics) -> bool:
-    r"""m 2^{1 - n} >= \alpha: with n pairs and m tests, Holm lets no p fall below \alpha."""
-    return len(found.tests) * 2.0 ** (1 - len(found.pairs)) >= found.alpha
+    """Whether no difference, however clear, can be significant over these pairs."""
+    return found.least_possible_p >= found.alpha
 
 
 def diagram(found: Statistics) -> str:

@@ -10,7 +10,8 @@ from transpl.report.leaderboard.wording import pair_name, shown
 from transpl.report.wording import choice, counted
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Leaderboard, Metric, Run
+    from transpl.benchmark.leaderboard_data import Leaderboard, Run
+    from transpl.benchmark.measures import Metric
 
 _MOST_SUMMARY, _MOST_ERROR, _MOST_TRACEBACK = 200, 1500, 1500  # characters; of a traceback the end says most
 _SUMMARY = ("accuracy", "macro_f1", "label_accuracy")

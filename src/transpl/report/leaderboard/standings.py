@@ -9,7 +9,8 @@ from transpl.report.leaderboard.wording import settings_in_words, shown, spread_
 from transpl.report.wording import choice, counted, listed
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Contender, Leaderboard, Metric, Standing
+    from transpl.benchmark.leaderboard_data import Contender, Leaderboard, Standing
+    from transpl.benchmark.measures import Metric
 
 _COLUMNS = ("accuracy", "macro_f1", "binary_f1", "label_accuracy", "calibration_error", "rank", "seconds")
 _NONE = '<td class="none">\N{EN DASH}</td>'
@@ -119,11 +120,11 @@ def _cell(value: float, text: str, best: bool) -> str:
 def _notes(board: Leaderboard) -> list[str]:
     notes = ["Mean over pairs first, then mean ± standard deviation over seeds; with one seed there is no ±."]
     if any(standing.best for standing in board.standings):
-        notes.append("★ best of a data set, among rows that have all their runs and all pairs.")
+        notes.append("★ best of a data set, among rows with all its pairs and the seeds that most rows have.")
     elif any(standing.scores for standing in board.standings):
-        notes.append("No best is marked: fewer than two rows have all their runs and all pairs.")
+        notes.append("No best is marked: fewer than two rows have all pairs with the same seeds.")
     if any(not standing.complete for standing in board.standings):
-        notes.append("† lacks runs or pairs that others have, so its means are over other pairs than theirs.")
+        notes.append("† has other pairs or seeds than most rows, so its means are over other runs than theirs.")
     notes += _rank_notes(board)
     methods = [(each.method, each.goal) for each in board.contenders]
     if len(set(methods)) < len(methods):
@@ -144,6 +145,5 @@ def _rank_notes(board: Leaderboard) -> list[str]:
     if not used or board.ranked_by is None:
         return []
     over = listed(f"{pairs} of {name}" for name, pairs in used.items())
-    return [
-        f"average rank: by {_metrics(board)[board.ranked_by].label}, 1 is best, over {over} that ranked rows share."
-    ]
+    by = _metrics(board)[board.ranked_by].label
+    return [f"average rank: by {by}, 1 is best, over {over} on which ranked rows have the same seeds."]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Metric, Spread
+    from transpl.benchmark.measures import Metric
+    from transpl.benchmark.spread import Spread
 
 _LONG = 100.0  # seconds from which decimals say nothing
 

@@ -1,0 +1,25 @@
+"""Means that may be compared: over the same seeds of a pair."""
+
+from __future__ import annotations
+
+from transpl.benchmark.equal_seeds import means_over_equal_seeds
+
+
+def test_a_row_that_lacks_a_seed_of_another_has_no_mean_there():
+    scores = {
+        "a": {"0-1": {0: 10.0, 1: 20.0}, "1-2": {0: 10.0, 1: 20.0}},
+        "b": {"0-1": {0: 30.0, 1: 50.0}, "1-2": {1: 50.0}},
+    }
+    assert means_over_equal_seeds(scores) == {"a": {"0-1": 15.0, "1-2": 15.0}, "b": {"0-1": 40.0, "1-2": None}}
+
+
+def test_as_many_but_other_seeds_are_not_the_same():
+    assert means_over_equal_seeds({"a": {"0-1": {0: 1.0}}, "b": {"0-1": {1: 2.0}}}) == {
+        "a": {"0-1": None},
+        "b": {"0-1": None},
+    }
+
+
+def test_a_seed_that_nobody_has_is_asked_of_nobody():
+    assert means_over_equal_seeds({"a": {"0-1": {}}, "b": {"0-1": {}}}) == {"a": {"0-1": None}, "b": {"0-1": None}}
+    assert means_over_equal_seeds({"a": {"0-1": {0: 1.0}}, "b": {"0-1": {0: 2.0}}})["b"] == {"0-1": 2.0}
