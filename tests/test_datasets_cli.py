@@ -228,7 +228,7 @@ def test_import_help_shows_which_files(run: Any) -> None:
     [
         (["prepare", "mnist"], "name: expected one of 'ucihar'"),
         (["prepare", "ptb", "--from", "absent.zip"], "absent.zip: no such file or folder"),
-        (["prepare", "ptb", "--option", "gain"], "--option: expected key=value, got 'gain'"),
+        (["prepare", "ptb", "--option", "gain"], "--option: expected name=value, got 'gain'"),
         (["prepare", "ptb", "--option", "pace=2"], "expected an option of ptb (gain), got pace"),
         (["prepare", "ptb", "--normalise", "zscore"], "normalise: expected one of"),
         (["prepare", "ptb", "--offline"], "raw.zip"),
@@ -248,7 +248,8 @@ def test_misuse_is_one_line(run: Any, raw: Path, words: list[str], message: str)
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("0.5", 0.5), ("True", True), ("s3,s3mini", "s3,s3mini"), ("('a', 'b')", ("a", "b"))]
+    ("text", "value"),
+    [("1", 1), ("0.5", 0.5), ("True", True), ("true", True), ("s3,s3mini", "s3,s3mini"), ("('a', 'b')", ("a", "b"))],
 )
 def test_options_are_read_as_what_they_look_like(text: str, value: object) -> None:
     from transpl.datasets_cli import _options

@@ -5,7 +5,6 @@ As in `transpl.cli`: parses, calls, prints; heavy imports wait inside the comman
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transpl.errors import wrong
+from transpl.cli_options import say, setting_value, split_setting
 
 if TYPE_CHECKING:
     from transpl.datasets import Dataset
@@ -59,7 +58,7 @@ def prepare(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use what was downloaded before; no network.")] = False,
     normalise: Annotated[str, typer.Option(help="none (the paper), per_domain_train or per_split.")] = "none",
-    option: Annotated[list[str] | None, typer.Option(help="key=value for this data set; repeat for more.")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="name=value for this data set; repeat for more.")] = None,
     force: Force = False,
 ) -> None:
     """Make a public data set from its raw files; downloads them unless told where they are."""
@@ -67,7 +66,7 @@ def prepare(
 
     options = _options(option or [])
     npz = prepare_dataset(
-        name, source=source, offline=offline, options=options, normalise=normalise, force=force, say=_say
+        name, source=source, offline=offline, options=options, normalise=normalise, force=force, say=say
     )
     typer.echo(npz)
 
@@ -113,7 +112,7 @@ def import_(
     refuse_to_replace(npz, force)
     choices = {"like": None if like is None else like.value, "n_channels": n_channels}
     dataset = _foreign_reader(format)(folder, name, **choices)
-    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), _say)
+    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), say)
     typer.echo(npz)
 
 
@@ -126,7 +125,9 @@ def make(
     domain_from: Annotated[
         str | None, typer.Option(help="Without such a column: file or folder. Default: file.")
     ] = None,
-    time_col: Annotated[str | None, typer.Option(help="Column with the time; gaps cut windows.")] = None,
+    time_col: Annotated[
+        str | None, typer.Option(help="Column with the time; gaps cut windows. Rows must be sorted by it.")
+    ] = None,
     group_col: Annotated[str | None, typer.Option(help="Column that names the recording.")] = None,
     channels: Annotated[
         str | None, typer.Option(help="Channel columns, comma-separated. Default: all columns of numbers left.")
@@ -166,13 +167,9 @@ def make(
         test_share=test_share,
         seed=seed,
         force=force,
-        say=_say,
+        say=say,
     )
     typer.echo(npz)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _print(view: Any) -> None:
@@ -182,17 +179,7 @@ def _print(view: Any) -> None:
 
 
 def _options(words: list[str]) -> dict[str, Any]:
-    """Return key=value pairs; a value is a number, True, a list, ... if it reads as one, else text."""
-    options: dict[str, Any] = {}
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals or not key.strip():
-            raise wrong("--option", expected="key=value", got=repr(word), advice="See transpl datasets list.")
-        try:
-            options[key.strip()] = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            options[key.strip()] = text
-    return options
+    return {name: setting_value(text) for name, text in (split_setting(word, "--option") for word in words)}
 
 
 def _foreign_reader(format: Format) -> Callable[..., Dataset]:

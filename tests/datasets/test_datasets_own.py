@@ -94,15 +94,34 @@ def test_folders_and_columns_as_domains(folder: Path) -> None:
     assert set(by_file.values()) == {"anna/1", "anna/2", "bob/1", "bob/2"}
 
 
-def test_a_bad_cell_does_not_drop_its_column(folder: Path) -> None:
+@pytest.mark.parametrize("chunk_rows", [1, 7, 10_000])
+def test_a_few_bad_cells_count_as_missing(folder: Path, chunk_rows: int) -> None:
+    """As `read_recordings` has it, and whatever a chunk holds."""
     frame = table(300, note="fine", empty="").astype({"ax": object})
-    frame.loc[100, "ax"] = "-"
+    frame.loc[[100, 250], "ax"] = ["-", "True"]
     frame.to_csv(folder / "a.csv", index=False)
-    refused(folder, "'ax' of a.csv: expected numbers, got '-' in row 100")
     lines: list[str] = []
-    npz = make(folder, channels=["ay"], say=lines.append)
-    assert "Channels: 'ay'. Columns that are not used: 'ax', 'note', 'empty'." in lines
-    assert load_prepared(npz).channel_names == ("ay",)
+    npz = make(folder, say=lines.append, chunk_rows=chunk_rows)
+    said = "a.csv: channel 'ax' has '-' in row 100 and 1 more instead of a number; such cells count as missing."
+    assert "Channels: 'ax', 'ay'. Columns that are not used: 'note', 'empty'." in lines
+    assert said in read_card(npz)["notes"]
+    assert "Rows with a missing value: 2." in read_card(npz)["notes"]
+    whole = read_recordings(folder / "a.csv", label_col="label", window=10)
+    assert whole.doubts == (said,)
+    assert whole.channel_names == load_prepared(npz).channel_names
+    assert set(read_npz(npz, ["start"])["start"].tolist()) <= set(np.asarray(whole.start).tolist())
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 7, 10_000])
+def test_a_column_with_more_than_a_few_bad_cells_is_no_channel(folder: Path, chunk_rows: int) -> None:
+    frame = table(100).astype({"ax": object})
+    frame.loc[:5, "ax"] = "?"
+    frame.to_csv(folder / "a.csv", index=False)
+    assert load_prepared(make(folder, chunk_rows=chunk_rows)).channel_names == ("ay",)
+    (folder.parent / "home" / "mine.npz").unlink()
+    (folder.parent / "home" / "mine.json").unlink()
+    both = {"channels": ["ax", "ay"], "chunk_rows": chunk_rows}
+    refused(folder, "channel 'ax' of a.csv: expected numbers, got '\\?' in row 0 and 5 more", **both)
 
 
 def test_channels_are_said_and_columns_of_some_files_noted(folder: Path) -> None:
@@ -410,7 +429,7 @@ def mostly_numbers(text: str, column: int) -> bool:
         return False
     cells = [line.split(",")[column].strip() for line in text.splitlines()[1:] if line.count(",") == 4]
     filled = [cell for cell in cells if cell not in ("", "nan")]
-    return sum(cell not in ("x", "é") for cell in filled) > len(filled) / 2
+    return bool(filled) and sum(cell in ("x", "é") for cell in filled) <= 0.05 * len(filled)
 
 
 def assert_as_defined(frame: pd.DataFrame, npz: Path, window: int) -> None:
@@ -419,7 +438,7 @@ def assert_as_defined(frame: pd.DataFrame, npz: Path, window: int) -> None:
     starts = read_npz(npz, ["start"])["start"]
     names = json.loads(npz.with_suffix(".json").read_text())["domain_names"]
     user, label = frame["user"].to_numpy(), frame["label"].to_numpy()
-    values = frame[list(dataset.channel_names)].to_numpy(np.float32)
+    values = frame[list(dataset.channel_names)].apply(pd.to_numeric, errors="coerce").to_numpy(np.float32)
     for i, start in enumerate(starts):
         rows = start + np.flatnonzero(user[start:] == names[str(dataset.domain_ids[i])])[:window]
         np.testing.assert_array_equal(values[rows].T, dataset.X[i])

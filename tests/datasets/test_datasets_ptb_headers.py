@@ -103,7 +103,7 @@ def write(folder: Path, content: str, patient: str = "patient007", record: str =
 def test_what_a_header_says(tmp_path: Path) -> None:
     header = read_header(write(tmp_path, text()))
     assert (header.patient, header.record, header.samples) == (7, "s0001_re", 32000)
-    assert (header.age, header.sex, header.reason) == (52, "female", "Healthy control")
+    assert (header.age, header.reason) == (52, "Healthy control")
     assert (header.label, header.group) == (0, 3)
 
 

@@ -185,7 +185,7 @@ def test_a_column_that_tells_recordings_apart_may_be_optional(tmp_path: Path, co
         told = f"walk.csv: 'user' ({column}) {problem}, so all rows are taken as of one."
         assert found.doubts == (told,)
         refused_frame(tmp_path, frame, "'user'", **{column: "user"})
-    refused_frame(tmp_path, table(user=["a"] * 99 + [None]), "1 empty one", **wanted)
+    refused_frame(tmp_path, table(user=["a"] * 99 + [None]), "an empty one in row 99", **wanted)
     refused_frame(tmp_path, table(), "domain_col: expected the column to find domain 'a' in", **wanted, domain="a")
 
 
@@ -278,7 +278,7 @@ def test_a_missing_column_lists_those_there_are(tmp_path: Path, argument: str) -
         ({"t": [*range(99), None]}, {"time_col": "t"}, "got an empty cell in row 99"),
         ({"t": [*range(99), -np.inf]}, {"time_col": "t"}, "got '-inf' in row 99"),
         ({"t": range(100)}, {"time_col": "t", "label_col": "t"}, "time_col: expected a column with no other role"),
-        ({"user": ["a"] * 99 + [None]}, {"domain_col": "user"}, "1 empty one, the first in row 99"),
+        ({"user": ["a"] * 99 + [None]}, {"domain_col": "user"}, "an empty one in row 99"),
         ({"ax": [1.0] * 7 + [np.inf] * 93}, {}, "channel 'ax' of walk.csv: expected .*, got inf in row 7"),
         ({}, {"window": 0}, "window: expected"),
         ({}, {"step": 0}, "step: expected"),

@@ -65,8 +65,8 @@ def prepare_own(
 
     domain_col, domain_from : the column that says whose a row is; or "file" or "folder" (default: "file")
     group_col : the column that names the recording; without it a file is one recording per domain
-    channels : default: the columns of the first file that are left and hold numbers, most of them at least
-    time_col : the clock. Rows are taken in the file's order: sort them by time before
+    channels : default: the columns of the first file that are left and hold numbers, all but 5 % of the first rows
+    time_col : the clock. Rows are taken in the file's order, for a file need not fit in memory: sort them before
     rate : resample every uninterrupted run to so many samples per unit of `time_col` (per second for dates), linearly
     gap : a longer step of `time_col` cuts; default: 1.5 times the recording's usual step
     split : "by_group" or "by_time"; None: whichever suits the recordings, see `transpl.datasets.own_split`

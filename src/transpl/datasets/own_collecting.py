@@ -46,7 +46,7 @@ class Own(NamedTuple):
 
 def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, windows: WindowFile, say: Say) -> Own:
     """Cut every table; windows go to the window file as they come."""
-    words, tally = Vocabulary(Words(), Words(), Words(), Counter()), Tally()
+    words, tally = Vocabulary(Words(), Words(), Words(), Counter(), []), Tally()
     batches: list[_Batch] = []
     clocks: dict[str, list[Clock]] = {}
     for number, path in enumerate(files.tables):
@@ -110,6 +110,7 @@ def _settled(batches: list[_Batch], files: OwnFiles, words: Vocabulary, tally: T
             *_without_window("Classes", words.label, class_names),
             *_without_window("Domains", words.domain, list(domain_names.values())),
             *partial_columns(words.columns, len(files.tables)),
+            *words.doubts,
         ],
     )
 

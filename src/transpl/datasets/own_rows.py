@@ -16,21 +16,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl.datasets.recipe import Say
+from transpl.datasets.signals import SignalReader, choose_channels
 from transpl.datasets.tables import (
     CSV,
     PARQUET,
     as_text,
     has_suffix,
-    number_columns,
     read_csv_chunks,
     read_csv_head,
     read_table,
     refuse_huge,
     require_columns,
+    require_filled,
     seconds_since,
     time_column,
 )
-from transpl.errors import unreadable, wrong
+from transpl.errors import unreadable
 
 Ints = NDArray[np.int64]
 _HEAD = 10_000  # rows that settle what a column is
@@ -101,12 +102,13 @@ class Words:
 
 
 class Vocabulary(NamedTuple):
-    """The words of all files, and how many files have each column."""
+    """The words of all files, how many files have each column, and a line on every channel with bad cells."""
 
     label: Words
     domain: Words
     group: Words
     columns: Counter[str]
+    doubts: list[str]
 
 
 def find_tables(folder: Path) -> list[Path]:
@@ -128,15 +130,10 @@ def settle_channels(path: Path, layout: Layout, say: Say) -> Layout:
     """Return the layout with its channels named: those wanted, or the columns of numbers of this file that are left."""
     head = _head(path)
     _require(head, path, layout)
-    if layout.channels is None:
-        layout = layout._replace(channels=_number_columns(head, path, layout))
-    channels = layout.channels or ()
-    if not channels or len(set(channels)) < len(channels) or set(channels) & set(layout.roles):
-        expected = "one or more columns, each once and none of them the domain, group, label or time"
-        raise wrong("channels", expected=expected, got=list(channels), advice="Name only signals.")
+    channels = choose_channels(head, path, layout.roles, layout.channels)
     unused = [column for column in head.columns if column not in (*channels, *layout.roles)]
     say(f"Channels: {_listed(channels)}. Columns that are not used: {_listed(unused) or 'none'}.")
-    return layout
+    return layout._replace(channels=channels)
 
 
 def partial_columns(columns: Counter[str], n_files: int) -> list[str]:
@@ -149,8 +146,9 @@ def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: i
     """Yield the rows of a table; `layout` has its channels named."""
     channels = layout.channels or ()
     origin: Any = None
+    signals = SignalReader(path, channels)
     for frame in _frames(path, layout, vocabulary.columns, chunk_rows):
-        values = number_columns(frame, channels, path)
+        values = signals.read(frame)
         refuse_huge(values, channels, frame.index, path)
         time = None
         if layout.time_col is not None:
@@ -165,28 +163,11 @@ def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: i
             domain=_filled(frame, layout.domain_col, vocabulary.domain, path),
             group=_filled(frame, layout.group_col, vocabulary.group, path),
         )
+    vocabulary.doubts.extend(f"{path.name}: {doubt}" for doubt in signals.finish())
 
 
 def _head(path: Path) -> pd.DataFrame:
     return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD)
-
-
-def _number_columns(head: pd.DataFrame, path: Path, layout: Layout) -> tuple[str, ...]:
-    """Return the columns left that hold numbers; one bad cell does not make a column of numbers one of words."""
-    free = [column for column in head.columns if column not in layout.roles and not column.startswith("Unnamed:")]
-    channels = tuple(column for column in free if _mostly_numbers(head[column]))
-    if not channels:
-        present = ", ".join(map(repr, head.columns))
-        raise wrong(path.name, expected="a numeric column", got=present, advice="Name the channels.")
-    return channels
-
-
-def _mostly_numbers(column: pd.Series[Any]) -> bool:
-    kinds = pd.api.types
-    if kinds.is_numeric_dtype(column) or not (kinds.is_object_dtype(column) or kinds.is_string_dtype(column)):
-        return kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
-    filled = column.dropna().astype(str)
-    return bool(2 * pd.to_numeric(filled, errors="coerce").notna().sum() > len(filled))
 
 
 def _listed(columns: Sequence[str]) -> str:
@@ -203,7 +184,7 @@ def _frames(path: Path, layout: Layout, columns: Counter[str], chunk_rows: int) 
     if has_suffix(path, PARQUET):
         yield head
     else:
-        yield from read_csv_chunks(path, chunk_rows, _kinds(head, layout))
+        yield from read_csv_chunks(path, chunk_rows, _kinds(head, layout), layout.channels or ())
 
 
 def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
@@ -214,9 +195,8 @@ def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
 
 
 def _kinds(head: pd.DataFrame, layout: Layout) -> dict[str, type]:
-    """Return the type to read each column as."""
+    """Return the type to read each column as that is no channel."""
     kinds: dict[str, type] = dict.fromkeys(layout.words, str)
-    kinds |= dict.fromkeys(layout.channels or (), float)
     if layout.time_col is not None:
         clock = head[layout.time_col]
         kinds[layout.time_col] = {"i": int, "u": int, "f": float}.get(clock.dtype.kind, str)
@@ -227,10 +207,5 @@ def _filled(frame: pd.DataFrame, column: str | None, words: Words, path: Path) -
     if column is None:
         return None
     codes = words.codes(frame[column])
-    empty = np.flatnonzero(codes < 0)
-    if len(empty):
-        got = f"an empty one in row {frame.index[empty[0]]}"
-        raise wrong(
-            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove it."
-        )
+    require_filled(codes < 0, column, frame.index, path)
     return codes

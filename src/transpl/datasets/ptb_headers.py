@@ -45,7 +45,6 @@ class Header(NamedTuple):
     record: str
     samples: int
     age: int | None
-    sex: str
     reason: str
 
     @property
@@ -88,7 +87,6 @@ def read_header(path: Path) -> Header:
         record=path.stem,
         samples=_samples(lines, path),
         age=_age(_comment("age", comments, path), path),
-        sex=_comment("sex", comments, path),
         reason=_comment("Reason for admission", comments, path),
     )
 

@@ -29,6 +29,7 @@ from transpl.datasets.tables import (
     read_table,
     refuse_huge,
     require_columns,
+    require_filled,
     seconds_column,
 )
 from transpl.errors import positive, unreadable, whole_number, wrong
@@ -218,12 +219,7 @@ def _rows(frame: pd.DataFrame, path: Path, domain: object, columns: _Columns, si
 def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
     """Return a column as text that must have an entry in every row."""
     text = as_text(frame[column])
-    empty = np.flatnonzero(text == "")
-    if len(empty):
-        got = f"{_count(len(empty), 'empty one')}, the first in row {frame.index[empty[0]]}"
-        raise wrong(
-            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove them."
-        )
+    require_filled(text == "", column, frame.index, path)
     return text
 
 

@@ -1,4 +1,7 @@
-"""Which columns of a table are signals, and their numbers; a few cells that are no numbers do not cost a column."""
+"""Which columns of a table are signals, and their numbers; a few cells that are no numbers do not cost a column.
+
+One rule for all tables of users, read whole (`recordings`) or in pieces (`own_rows`).
+"""
 
 from __future__ import annotations
 
@@ -30,31 +33,62 @@ class Signals(NamedTuple):
     doubts: list[str]
 
 
+class SignalReader:
+    """Reads the channels of a table that may come in pieces, and counts the cells that are no numbers."""
+
+    def __init__(self, path: Path, names: Sequence[str]) -> None:
+        self._path, self._names = path, names
+        self._filled = dict.fromkeys(names, 0)
+        self._bad = dict.fromkeys(names, 0)
+        self._first: dict[str, str] = {}  # bad cell of a channel, and where
+
+    def read(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """The numbers of the next rows, (rows, channels), NaN where a cell is empty or bad."""
+        columns = {name: numbers_of(frame[name]) for name in self._names}
+        for name, numbers in columns.items():
+            bad = _bad(frame[name], numbers)
+            if name not in self._first and bad.any():
+                first = int(np.flatnonzero(bad)[0])
+                self._first[name] = f"{frame[name].iloc[first]!r} in row {frame.index[first]}"
+            self._filled[name] += int(frame[name].notna().sum())
+            self._bad[name] += int(bad.sum())
+        return np.column_stack(list(columns.values()))
+
+    def finish(self) -> list[str]:
+        """Raise if a channel has more than a few bad cells, else return a line on every channel that has some."""
+        for name in self._first:
+            if self._bad[name] > MOST_BAD * self._filled[name]:
+                advice = "Leave the column out of channels, or clean it."
+                raise wrong(
+                    f"channel {name!r} of {self._path.name}", expected="numbers", got=self._place(name), advice=advice
+                )
+        said = "instead of a number; such cells count as missing."
+        return [f"channel {name!r} has {self._place(name)} {said}" for name in self._names if name in self._first]
+
+    def _place(self, name: str) -> str:
+        """Where the first bad cell is, what it holds, and how many more there are."""
+        more = self._bad[name] - 1
+        return f"{self._first[name]}{f' and {more:,} more' if more else ''}"
+
+
 def read_signals(frame: pd.DataFrame, path: Path, roles: Sequence[str], channels: Sequence[str] | None) -> Signals:
-    """Take the wanted channels, or every column of numbers that has no other role and is no written-out index."""
-    free = [column for column in frame.columns if column not in roles and not column.startswith("Unnamed:")]
-    names = _chosen(frame, path, free) if channels is None else _checked(frame, path, roles, channels)
-    columns = [_numbers(frame[name]) for name in names]
-    bad = {name: _bad(frame[name], column) for name, column in zip(names, columns, strict=True)}
-    for name in names:
-        if not _are_few(bad[name], frame[name]):
-            advice = "Leave the column out of channels, or clean it."
-            raise wrong(
-                f"channel {name!r} of {path.name}",
-                expected="numbers",
-                got=_place(frame[name], bad[name]),
-                advice=advice,
-            )
-    return Signals(
-        names=names,
-        values=np.column_stack(columns),
-        unused=tuple(column for column in free if column not in names),
-        doubts=[
-            f"channel {name!r} has {_place(frame[name], bad[name])} instead of a number; such cells count as missing."
-            for name in names
-            if bad[name].any()
-        ],
-    )
+    """The numbers of the channels that `choose_channels` finds in a whole table."""
+    names = choose_channels(frame, path, roles, channels)
+    reader = SignalReader(path, names)
+    values = reader.read(frame)
+    unused = tuple(column for column in _free(frame, roles) if column not in names)
+    return Signals(names, values, unused, reader.finish())
+
+
+def choose_channels(
+    frame: pd.DataFrame, path: Path, roles: Sequence[str], channels: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The wanted channels, or every column of numbers that has no other role and is no written-out index."""
+    return _chosen(frame, path, _free(frame, roles)) if channels is None else _checked(frame, path, roles, channels)
+
+
+def _free(frame: pd.DataFrame, roles: Sequence[str]) -> list[str]:
+    return [column for column in frame.columns if column not in roles and not column.startswith("Unnamed:")]
 
 
 def _chosen(frame: pd.DataFrame, path: Path, free: Sequence[str]) -> tuple[str, ...]:
@@ -83,14 +117,16 @@ def _is_number(column: pd.Series[Any]) -> bool:
 def _mostly_numbers(column: pd.Series[Any]) -> bool:
     if _is_number(column) or not _is_words(column):
         return _is_number(column)
-    return _are_few(_bad(column, _numbers(column)), column)
+    bad = _bad(column, numbers_of(column))
+    return bool(bad.sum() <= MOST_BAD * column.notna().sum())
 
 
 def _is_words(column: pd.Series[Any]) -> bool:
     return pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)
 
 
-def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
+def numbers_of(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """A column as numbers, NaN where a cell holds none."""
     if not pd.api.types.is_numeric_dtype(column):
         words = column.where(column.notna()).map(str, na_action="ignore")
         column = pd.to_numeric(words, errors="coerce")
@@ -100,13 +136,3 @@ def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:
 def _bad(column: pd.Series[Any], numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark filled cells that are no numbers."""
     return np.isnan(numbers) & column.notna().to_numpy()
-
-
-def _are_few(bad: NDArray[np.bool_], column: pd.Series[Any]) -> bool:
-    return bool(bad.sum() <= MOST_BAD * column.notna().sum())
-
-
-def _place(column: pd.Series[Any], bad: NDArray[np.bool_]) -> str:
-    """Where the first bad cell is, what it holds, and how many more there are."""
-    first, more = int(np.flatnonzero(bad)[0]), int(bad.sum()) - 1
-    return f"{column.iloc[first]!r} in row {column.index[first]}{f' and {more:,} more' if more else ''}"

@@ -57,19 +57,24 @@ def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
     return head
 
 
-def read_csv_chunks(path: Path, rows: int, kinds: Mapping[str, type]) -> Iterator[pd.DataFrame]:
+def read_csv_chunks(
+    path: Path, rows: int, kinds: Mapping[str, type], signals: Sequence[str] = ()
+) -> Iterator[pd.DataFrame]:
     """Read a csv `rows` rows at a time; the index goes on counting.
 
-    `kinds` gives the type of each column that matters, so that it does not depend on what a chunk holds. A cell
-    that is no such number is an error that says where it is.
+    kinds : the type of columns that matter, so that it does not depend on what a chunk holds. A cell that is no such
+        number is an error that says where it is
+    signals : columns of numbers that may hold a few words; a chunk without words has numbers there, others text
     """
     # Other columns are read too: with `usecols` pandas would accept rows with too many fields.
     missing = {column: [] if kind is str else list(_MISSING) for column, kind in kinds.items()}
+    missing |= {column: list(_MISSING) for column in signals}
     options: dict[str, Any] = {"dtype": dict(kinds), "keep_default_na": False, "na_values": missing}
-    with _explained(path, ".csv"), _csv(path, chunksize=rows, **options) as reader:
+    with _explained(path, ".csv"), _csv(path, chunksize=rows, low_memory=False, **options) as reader:
         while (chunk := _next_chunk(reader, path, kinds)) is not None:
             chunk.columns = chunk.columns.map(str)
-            yield chunk
+            words = {column: str for column in signals if pd.api.types.is_bool_dtype(chunk[column])}
+            yield chunk.astype(words)  # "True" is a word in every chunk, also where there is no other
 
 
 def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
@@ -109,15 +114,13 @@ def as_text(values: Any) -> NDArray[np.str_]:
     return np.asarray(words, dtype=str)
 
 
-def number_columns(frame: pd.DataFrame, columns: Sequence[str], path: Path) -> NDArray[np.float64]:
-    """Return columns as numbers, (rows, columns), NaN where missing; words are an error that says where they are."""
-    for column in columns:
-        if not pd.api.types.is_numeric_dtype(frame[column]):
-            bad = pd.to_numeric(frame[column], errors="coerce").isna() & frame[column].notna()
-            got = f"{frame[column][bad].iloc[0]!r} in row {frame.index[bad][0]}" if bad.any() else "text"
-            advice = "Leave the column out of channels, or clean it."
-            raise wrong(f"channel {column!r} of {path.name}", expected="numbers", got=got, advice=advice)
-    return frame[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
+def require_filled(empty: NDArray[np.bool_], column: str, index: pd.Index[Any], path: Path) -> None:
+    """Raise if a column has cells without an entry; `index` has the number of each row."""
+    if empty.any():
+        got = f"an empty one in row {index[int(np.flatnonzero(empty)[0])]}"
+        raise wrong(
+            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove it."
+        )
 
 
 def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.float64]:
