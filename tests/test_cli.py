@@ -241,6 +241,8 @@ def test_demo_and_report(monkeypatch, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert "before adaptation" in printed
     assert "after adaptation" in printed
+    assert "pseudo-labels (windows adapted to)" in printed
+    assert len({line.index(" accuracy ") for line in printed.splitlines() if " accuracy " in line}) == 1
     (tmp_path / "report.html").unlink()
     assert transpl(monkeypatch, "report", tmp_path) == 0
     assert (tmp_path / "report.html").is_file()
@@ -280,7 +282,7 @@ WRONG = {
     "window too long": (["--window", "5000"], "expected"),
     "unknown mode": (["--mode", "magic"], "mode: expected one of"),
     "broken prior": (["--prior", "walk:1"], "--prior: expected class=share"),
-    "stranger in the prior": (["--prior", "swim=1"], "prior: expected classes of the source"),
+    "stranger in the prior": (["--prior", "swim=1"], "prior: expected labels among"),
     "half a prior": (["--prior", "walk=0.6"], "prior: expected shares that add up to 1, got 0.6 without run."),
     "unknown device": (["--device", "abacus"], "device: expected"),
     "windows shorter than two patches": (["--window", "12"], "X: expected windows of at least 16"),
@@ -439,12 +441,64 @@ def test_the_demo_remembers_how_to_read_too(monkeypatch, tmp_path):
     assert reading == {"channels": list(data.channel_names), "window": data.X.shape[2]}
 
 
+def test_any_parameter_can_be_set(monkeypatch, files):
+    more = ["--set", "top_ratio=0.3", "--set", "adapt_stopping=labels", "--set", "n_fine=0", "--set", "temper=true"]
+    words = ["--source", files / "lab.csv", "--target", files / "home.csv", "--out", files / "out", *READ]
+    assert transpl(monkeypatch, "adapt", *words, *FAST[2:], "--mode", "markov", *more, "--set", "max_epochs=1") == 0
+    found = TransPL.load(files / "out" / "model").get_params()
+    expected = {"top_ratio": 0.3, "adapt_stopping": "labels", "n_fine": 0, "temper": True, "max_epochs": 1, "width": 16}
+    assert {name: found[name] for name in expected} == expected
+
+
+WRONG_SETTINGS = {
+    "no value": (["top_ratio"], "--set: expected name=value, got 'top_ratio'"),
+    "misspelt": (["topratio=0.3"], "--set: expected a parameter of TransPL ("),
+    "the job's own": (["checkpoint_dir=here"], "--set: expected a parameter of TransPL ("),
+    "both ways": (["max_epochs=3"], "--set: expected no max_epochs beside --epochs, got 'max_epochs=3'"),
+    "both ways, other name": (["random_state=3"], "--set: expected no random_state beside --seed"),
+    "value": (["top_ratio=3"], "top_ratio: expected a share in (0, 1], got 3"),
+    "text for a number": (["n_coarse=many"], "n_coarse: expected a whole number, 2 or more, got 'many'"),
+}
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG_SETTINGS.values(), ids=WRONG_SETTINGS)
+def test_a_parameter_that_cannot_be_set_is_told_in_one_line(monkeypatch, capsys, files, settings, message):
+    (files / "lab.csv").unlink()  # it is told before anything is read
+    assert adapt(monkeypatch, files, "home.csv", *(word for each in settings for word in ("--set", each))) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {message}")
+
+
+WRONG_OPTIONS = {
+    "mode": (["--mode", "magic"], "mode: expected one of"),
+    "device": (["--device", "tpu"], "device: expected 'auto'"),
+    "backend": (["--backend", "magic", "--target", "other.csv"], "backend: expected one of"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_OPTIONS.values(), ids=WRONG_OPTIONS)
+def test_options_that_make_no_sense_are_told_before_anything_is_read(monkeypatch, capsys, files, words, message):
+    (files / "lab.csv").unlink()
+    assert adapt(monkeypatch, files, "home.csv", *words) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {message}")
+
+
+def test_a_parameter_of_the_demo_can_be_set(monkeypatch, capsys, tmp_path):
+    words = ["demo", "--dataset", "synthetic", "--epochs", "1", "--mode", "markov", "--out", tmp_path]
+    assert transpl(monkeypatch, *words, "--set", "adapt_lr=0.01", "--set", "width=16") == 0
+    found = TransPL.load(tmp_path / "model")
+    assert (found.adapt_lr, found.source_lr, found.width) == (0.01, 2e-3, 16)
+    assert transpl(monkeypatch, *words, "--learning-rate", "0.1", "--set", "adapt_lr=0.01") == 2
+    assert "--set: expected no adapt_lr beside --learning-rate" in capsys.readouterr().err
+
+
 def test_unknown_pair_and_data_set(monkeypatch, capsys, tmp_path):
     assert transpl(monkeypatch, "demo", "--dataset", "synthetic", "--pair", "0:1", "--out", tmp_path) == 2
+    assert transpl(monkeypatch, "demo", "--dataset", "synthetic", "--pair", "0_0-1", "--out", tmp_path) == 2
     assert transpl(monkeypatch, "demo", "--dataset", "synthetic", "--pair", "0-99", "--out", tmp_path) == 2
     assert transpl(monkeypatch, "demo", "--dataset", "atlantis", "--out", tmp_path) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 3
+    assert len(errors) == 4
+    assert errors[0].startswith("error: --pair: expected source and target as 2-11, got '0:1'")
 
 
 def test_report_of_an_empty_folder(monkeypatch, capsys, tmp_path):

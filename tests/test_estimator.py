@@ -78,6 +78,15 @@ def test_parameters_have_the_documented_names_and_defaults():
     assert documented.items() <= params.items()
 
 
+def test_parameters_are_checked_before_fit_on_demand():
+    generator = np.random.RandomState(0)
+    assert TransPL(random_state=generator).check_parameters().random_state is generator
+    assert generator.randint(1000) == np.random.RandomState(0).randint(1000), "nothing was drawn"
+    for name, value in {"sigma": -1, "variant": "best", "device": "tpu", "random_state": -1}.items():
+        with refusal(name):
+            TransPL(**{name: value}).check_parameters()
+
+
 def test_clone_keeps_parameters_and_forgets_the_fit(fitted):
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
@@ -465,6 +474,18 @@ def test_memory_mapped_windows_give_what_the_array_gives(source, target, tmp_pat
         found.append((model.predict_proba(Z), *model.pseudo_label(Z)[1:], model.target_counts_.counts))
     for array, mapped in zip(*found, strict=True):
         assert np.array_equal(array, mapped)
+
+
+@pytest.mark.parametrize("fitted_on", ["windows", "table"])
+def test_windows_of_one_channel_are_understood_in_both_forms(fitted_on):
+    X, y = make_waves(24, seed=0, channels=1)
+    model = TransPL(**{**TINY, "max_epochs": 1}).fit(X if fitted_on == "windows" else X[:, 0], y)
+    assert np.array_equal(model.predict(X[:, 0]), model.predict(X))
+
+
+def test_a_table_is_refused_by_a_model_of_two_channels(model, target):
+    with pytest.raises(ValueError, match=r"^X: expected 2 channel\(s\), as in fit, got 1\."):
+        model.predict(target[0][:, 0])
 
 
 # explanations

@@ -131,6 +131,18 @@ def test_shift_is_that_of_the_saved_model(folder):
     np.testing.assert_allclose(found.target_shares, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["finetune", "markov"])
+def test_labels_of_a_person_count_in_the_shares_of_the_target(tmp_path, mode):
+    few = dict.fromkeys(range(10), "class_1")
+    jobs.run(job(mode=mode, few_labels=few, test=None), TransPL(**TINY), tmp_path)
+    found, (model, _) = ShiftReport.load(tmp_path / "shift.json"), jobs.load_model(tmp_path)
+    p = model.pseudo_label(DATA.domain(1).X_train).probabilities
+    p[:10] = [name == "class_1" for name in DATA.class_names]
+    np.testing.assert_allclose(found.target_shares, p.mean(axis=0), atol=1e-12)
+    again = model.shift_report(channel_names=DATA.channel_names).target_shares
+    assert again is None or np.array_equal(again, found.target_shares)
+
+
 def test_many_windows_are_thinned_and_keep_their_numbers(folder, monkeypatch):
     monkeypatch.setattr("transpl.results.thinned", lambda p: np.array([3, 17]))
     model, X = jobs.load_model(folder)[0], DATA.domain(1).X_test
@@ -254,5 +266,5 @@ def test_the_end_of_every_class_and_group_is_held_out():
 def test_wrong_jobs_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"^channel_names: expected 3 names"):
         jobs.run(job(channel_names=("x",)), TransPL(**TINY), tmp_path)
-    with pytest.raises(InputError, match=r"^prior: expected classes of the source"):
+    with pytest.raises(InputError, match=r"^prior: expected labels among"):
         jobs.run(job(prior={"swim": 1.0}), TransPL(**TINY), tmp_path)

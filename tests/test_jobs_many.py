@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from conftest import make_waves, refusal
 from test_cli import FAST, READ, transpl, walk
 
 from transpl import TransPL, jobs_many
 from transpl.errors import NotReadable
-from transpl.jobs import load_model
+from transpl.jobs import Source, load_model
 from transpl.many.folder import TargetFolder
 from transpl.training.loop import _Loop
 
@@ -122,6 +124,40 @@ def test_another_source_is_learnt_anew(monkeypatch, homes, epochs):
     assert epochs == ["source"] * 3
 
 
+def test_other_ways_to_adapt_do_not_train_the_source_again(monkeypatch, homes, epochs):
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
+    before = predictions("out", "ann")
+    assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov", "--sigma", "0.01") == 0
+    assert epochs == ["source"]
+    assert predictions("out", "ann") != before
+    assert [TransPL.load(f"out/{name}").sigma for name in ("model", "ann/model", "bob/model")] == [0.01] * 3
+
+
+def test_the_source_model_that_was_demanded_comes_before_the_one_that_is_there(monkeypatch, homes):
+    """Another number of threads may have rounded it otherwise; the answer is that of the one asked for."""
+    quick = [*good("ann", "bob"), "--mode", "markov", "--out"]
+    assert adapt(monkeypatch, *quick, "first") == 0
+    assert adapt(monkeypatch, *quick, "second") == 0
+    other = TransPL.load("second/model")
+    weight = next(other.method_.state.source_network.parameters())
+    weight.data += 1e-6
+    other.save("second/model")
+    record = json.loads(Path("second/model/source.json").read_text())
+    record["model"] = json.loads(Path("second/model/model.json").read_text())["digest"]
+    Path("second/model/source.json").write_text(json.dumps(record))
+    assert adapt(monkeypatch, *quick, "first", "--source-from", "second") == 0
+    assert torch.equal(next(TransPL.load("first/model").method_.state.source_network.parameters()), weight)
+
+
+def test_a_given_checkpoint_folder_is_given_back(tmp_path):
+    X, y = make_waves(12, seed=0)
+    source, model = Source(X, y), TransPL(patch_length=100, checkpoint_dir="mine")
+    job = jobs_many.ManyJob(source, None, {}, ("ax", "ay"), {})
+    with refusal("X"):
+        jobs_many.run(job, model, tmp_path)
+    assert model.checkpoint_dir == "mine"
+
+
 def test_a_source_model_that_was_replaced_is_noticed(monkeypatch, homes, epochs):
     assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
     X, y = make_waves(24, seed=5)
@@ -146,12 +182,24 @@ def test_one_target_is_as_it_was_and_a_pattern_is_many(monkeypatch, homes):
     assert pd.read_csv("pattern/summary.csv")["target"].tolist() == ["ann"]
 
 
+@pytest.mark.parametrize("mode", ["finetune", "markov"])
+def test_a_target_among_many_has_the_labels_and_counts_of_a_target_alone(monkeypatch, homes, mode):
+    for name in ("ann", "eve"):  # with labels to score with, and without
+        assert adapt(monkeypatch, *good(name), "--mode", mode, "--threads", "1", "--out", f"one-{name}") == 0
+    assert adapt(monkeypatch, *good("ann", "eve"), "--mode", mode, "--threads", "1") == 0
+    for name in ("ann", "eve"):
+        assert predictions("out", name) == predictions(".", f"one-{name}")
+        many, one = (json.loads(Path(out, "summary.json").read_text()) for out in (f"out/{name}", f"one-{name}"))
+        assert many["test"] == one["test"]
+
+
 def test_model_and_report_of_a_target_are_at_hand(monkeypatch, capsys, homes):
     assert adapt(monkeypatch, *good("ann", "bob")) == 0
     capsys.readouterr()
     words = ["predict", "--model", "out/ann", "--input", "homes/ann.npz", "--threads", "1"]
     assert transpl(monkeypatch, *words) == 0
-    assert capsys.readouterr().out == predictions("out", "ann")
+    found, kept = (pd.read_csv(StringIO(text)) for text in (capsys.readouterr().out, predictions("out", "ann")))
+    pd.testing.assert_frame_equal(found, kept.drop(columns="label_before"), check_exact=True)
     assert transpl(monkeypatch, "report", "out/ann") == 0
     assert "From lab to ann" in (homes / "out" / "ann" / "report.html").read_text()
 
@@ -201,7 +249,7 @@ def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
 WRONG = {
     "pattern": (["--target", "homes/*.csv"], "target: expected files"),
     "mode": ([*good("ann", "bob"), "--mode", "magic"], "mode: expected one of"),
-    "prior": ([*good("ann", "bob"), "--prior", "swim=1"], "prior: expected classes of the source"),
+    "prior": ([*good("ann", "bob"), "--prior", "swim=1"], "prior: expected labels among"),
     "back end": ([*good("ann", "bob"), "--backend", "threads"], "backend: expected one of"),
     "address": ([*good("ann", "bob"), "--address", "here:1"], "address: expected None for backend 'inline'"),
 }

@@ -89,11 +89,42 @@ def test_windows_of_unequal_length_are_a_source_too(tmp_path):
     assert wanted([*ragged[:-1], X[-1][:, :16]], Y).kept_in(tmp_path) is None
 
 
-def test_other_settings_are_another_source(home):
+def test_other_settings_of_the_source_phase_are_another_source(home):
     assert wanted(random_state=1).kept_in(home) is None
-    with refusal("source_from", "trained with another sigma, variant"):
-        wanted(sigma=0.3, variant="plus").demanded_from(home)
-    assert wanted(random_state=np.int64(0), sigma=np.float64(0.2)).kept_in(home) is not None
+    with refusal("source_from", "trained with another n_coarse, source_lr."):
+        wanted(n_coarse=5, source_lr=1e-4, sigma=0.3).demanded_from(home)
+    assert wanted(random_state=np.int64(0), width=np.int64(TINY["width"])).kept_in(home) is not None
+
+
+NOT_OF_THE_SOURCE = {
+    "sigma": {"sigma": 0.05},
+    "what is learnt from": {"top_ratio": 0.9, "adapt_lr": 1e-3, "warmup_steps": 2},
+    "the variant": {"variant": "plus"},
+    "one option of the variant": {"variant": "plus", "temper": False, "refine_rounds": 2},
+    "back to the paper": {"variant": "paper", "confidence": "kl", "smoothing": "additive"},
+}
+
+
+@pytest.mark.parametrize("changes", NOT_OF_THE_SOURCE.values(), ids=NOT_OF_THE_SOURCE)
+@pytest.mark.parametrize("mode", ["finetune", "markov"])
+def test_a_kept_source_adapts_as_a_new_one_with_these_settings_would(tmp_path, changes, mode):
+    keep(tmp_path, wanted(sigma=0.3, variant="plus"), adapt=mode)
+    new = wanted(**changes).model.fit(*ROWS).adapt(TARGET, mode=mode)
+    kept = wanted(**changes).demanded_from(tmp_path).adapt(TARGET, mode=mode)
+    assert kept.get_params() == new.get_params()
+    assert kept.own_mode == new.own_mode
+    np.testing.assert_array_equal(kept.predict_proba(TARGET), new.predict_proba(TARGET))
+    np.testing.assert_array_equal(kept.channel_weights_, new.channel_weights_)
+    np.testing.assert_array_equal(kept.class_counts_.counts, new.class_counts_.counts)
+    assert kept.history_ == new.history_
+
+
+def test_a_record_of_before_which_names_all_parameters_still_holds(tmp_path):
+    keep(tmp_path, wanted())
+    path = tmp_path / "source.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "settings": TransPL(**TINY).get_params()}))
+    assert wanted(sigma=0.3).kept_in(tmp_path) is not None
+    assert wanted(source_lr=1e-4).kept_in(tmp_path) is None
 
 
 def test_another_way_to_work_is_not(home, tmp_path):
@@ -127,6 +158,7 @@ def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
         ({**record, "model": "other"}, "not of its model"),
         ({**record, "version": "0.0.0"}, "made by version 0.0.0"),
         ({**record, "settings": None}, "another set of settings"),
+        ({**record, "settings": {}}, "trained with another patch_length, width"),
     ):
         path.write_text(json.dumps(change))
         assert wanted().kept_in(tmp_path) is None
@@ -143,3 +175,18 @@ def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
     assert wanted().kept_in(tmp_path) is not None
     TransPL(**TINY).fit(*make_waves(24, 5)).save(tmp_path)
     assert wanted().kept_in(tmp_path) is None
+
+
+def test_a_source_model_that_is_there_is_not_written_again(tmp_path):
+    home, source = tmp_path / "model", wanted()
+    source.leave(source.model.fit(*source.rows), home)
+    written = {path: path.stat().st_mtime_ns for path in home.iterdir()}
+    wanted().leave(wanted().kept_in(home), home)
+    assert {path: path.stat().st_mtime_ns for path in home.iterdir()} == written
+    other = wanted(sigma=0.01)
+    other.leave(other.kept_in(home), home)
+    assert TransPL.load(home).sigma == 0.01
+    assert wanted().kept_in(home) is not None, "its source is still said"
+    (home / "model.json").write_text("{")
+    other.leave(source.model, home)
+    assert other.kept_in(home) is not None

@@ -27,8 +27,16 @@ Step = Annotated[int | None, typer.Option(min=1, help="Samples between window st
 OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Another parameter of TransPL, as top_ratio=0.3. May be repeated."),
+]
 
 
+# parameters of TransPL whose option has another name, and those that are the job's
+_OPTION_OF = {"random_state": "seed", "max_epochs": "epochs", "n_threads": "threads"}
+_OPTION_OF |= dict.fromkeys(("source_lr", "adapt_lr"), "learning_rate")
+_NOT_TO_SET = ("checkpoint_dir", "verbose")
 REMEMBERED = ("domain_col", "group_col", "time_col")  # columns that new recordings may do without
 
 
@@ -98,11 +106,38 @@ def model_and_reader(
     return fitted, partial(read_and_say, optional=optional, **reading | given)
 
 
+def parameters(ctx: typer.Context, change: Sequence[str] | None, **own: Any) -> dict[str, Any]:
+    """Parameters of TransPL: those that have an option of their own, and what `--set` changes or adds.
+
+    TransPL checks the values itself.
+    """
+    from transpl import TransPL
+
+    known = sorted(set(TransPL().get_params()) - set(_NOT_TO_SET))
+    changes = {}
+    for each in change or ():
+        name, value = split_setting(each, "--set")
+        if name not in known:
+            expected = f"a parameter of TransPL ({', '.join(known)})"
+            raise wrong("--set", expected=expected, got=repr(name), advice="Check the spelling.")
+        option = _OPTION_OF.get(name, name)
+        if name in own and _is_typed(ctx, option):
+            typed = f"--{option.replace('_', '-')}"
+            raise wrong("--set", expected=f"no {name} beside {typed}", got=repr(each), advice="Leave out one of them.")
+        changes[name] = setting_value(value)
+    return own | changes
+
+
+def _is_typed(ctx: typer.Context, option: str) -> bool:
+    source = ctx.get_parameter_source(option)
+    return source is not None and source.name != "DEFAULT"
+
+
 def split_setting(text: str, option: str) -> tuple[str, str]:
     """Read name=value; `option` is what to complain about."""
-    name, sign, value = text.partition("=")
-    if not sign or not name or not value:
-        raise wrong(option, expected="name=value", got=repr(text), advice="As max_epochs=40.")
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not name or not value:
+        raise wrong(option, expected="name=value", got=repr(text), advice="Write both, and = between them.")
     return name, value
 
 
@@ -112,5 +147,5 @@ def setting_value(text: str) -> Any:
         return text == "true"
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text

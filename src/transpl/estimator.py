@@ -37,6 +37,7 @@ from transpl.sources import (
     target_rows,
 )
 from transpl.training import Execution
+from transpl.training.devices import resolve_device
 from transpl.windows import Windows, as_windows, name_channels
 
 
@@ -234,6 +235,13 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.checkpoint_dir = checkpoint_dir
         self.verbose = verbose
 
+    def check_parameters(self) -> Self:
+        """Raise now, rather than in `fit`, if a parameter makes no sense. Nothing is drawn from `random_state`."""
+        drawn = self.random_state is None or isinstance(self.random_state, np.random.RandomState)
+        self._settings(0 if drawn else seed_of(self.random_state))
+        resolve_device(self._execution().device)
+        return self
+
     def fit(
         self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
     ) -> Self:
@@ -334,6 +342,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         prior: ArrayLike | dict[Any, float] | None = None,
+        *,
         channel_names: Sequence[str] | None = None,
         nearest: int = 3,
     ) -> Explanation:
@@ -346,7 +355,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         names = name_channels(channel_names, self.n_channels_)
         return explain(method, windows, self.classes_, names, self.class_shares(prior), nearest)
 
-    def shift_report(self, channel_names: Sequence[str] | None = None, X: Any = None) -> ShiftReport:
+    def shift_report(self, X: Any = None, *, channel_names: Sequence[str] | None = None) -> ShiftReport:
         """What shifted between the source and the target of `adapt` or `partial_adapt`.
 
         X : windows of the target from which to estimate its class proportions. Without them they are those of the
@@ -523,7 +532,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
     def _seen_windows(self, X: Any, name: str) -> Windows:
         """Check windows against what was seen in `fit`."""
         windows = self._windows(X, name)
-        if is_table(X):
+        fitted_on_table = self.n_channels_ == 1 and self.n_features_in_ > 1
+        if fitted_on_table and is_table(X):
             # A table has scikit-learn's rules: the same columns, under the same names, as in fit.
             validate_data(self, X, skip_check_array=True, reset=False)
         return self._windows(windows, name, n_channels=self.n_channels_, min_length=2 * self.patch_length)

@@ -8,7 +8,6 @@ written `unfinished.json`.
 
 from __future__ import annotations
 
-import shutil
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +25,9 @@ from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
 from transpl.errors import InputError, one_of, unreadable, wrong
 from transpl.files import read_json, write_json
-from transpl.kept_sources import WantedSource
+from transpl.kept_sources import WantedSource, checkpoints_in
 from transpl.many.targets import READING
+from transpl.methods.few_labels import certain_where_known
 from transpl.methods.transpl import MODES
 from transpl.report import write_report
 from transpl.result_folders import being_written, holds_many, require_for_one, require_whole
@@ -52,7 +52,7 @@ from transpl.results import (
 )
 from transpl.review import read_labels
 from transpl.sample import sample_of, save_sample
-from transpl.sources import HOLDOUT_SHARE, prior_shares
+from transpl.sources import HOLDOUT_SHARE, few_label_indices, prior_shares
 
 Say = Callable[[str], None]
 
@@ -100,23 +100,19 @@ def run(
 ) -> Outcome:
     """Do the job with an unfitted `model` and write everything to `out`.
 
-    source_from : folder of an earlier job, whose source model is taken; it must be of the same rows and settings. The
-        one in `out` is taken without asking if it is. `model` then stays unfitted: `load_model` has the adapted one
+    source_from : folder of an earlier job, whose source model is taken; the same rows and settings of the source phase
+        must have trained it. The one in `out` is taken without asking if they have. `model` then stays unfitted:
+        `load_model` has the adapted one
     """
     _check(job)
     require_for_one(out)
-    checkpoints, given = out / "checkpoints", model.checkpoint_dir
     wanted = wanted_source(job.source, job.validation, model)
-    try:
-        model.set_params(checkpoint_dir=checkpoints)
-        kept = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
+    with checkpoints_in(model, out / "checkpoints"):
+        demanded = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
         out.mkdir(parents=True, exist_ok=True)
         with record_of_failure(out):
-            outcome = _run(job, _fitted(job, wanted, kept, out, say), wanted, out, say)
-            shutil.rmtree(checkpoints, ignore_errors=True)
-    finally:
-        model.set_params(checkpoint_dir=given)
-    return outcome
+            fitted = wanted.fitted(demanded, out / "model", job.source_name, say)
+            return _run(job, fitted, wanted, out, say)
 
 
 def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = None, all_source: bool = False) -> Job:
@@ -221,16 +217,6 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     return model, reading
 
 
-def _fitted(job: Job, wanted: WantedSource, kept: TransPL | None, out: Path, say: Say) -> TransPL:
-    """The source model that was demanded, or the one that an earlier job left in `out`, or a new one."""
-    kept = kept or wanted.kept_in(out / "model")
-    if kept is not None:
-        say("source phase: done by an earlier job")
-        return kept
-    say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
-    return wanted.model.fit(*wanted.rows)
-
-
 def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) -> Outcome:
     few = job.few_labels or {}
     target = not_scored(job.target, list(few))
@@ -244,7 +230,10 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
     pseudo = model.pseudo_label(job.target.X)
     table = predictions_table(model, test.X, test.where, before)
 
-    shift = replace(model.shift_report(job.channel_names), target_shares=pseudo.probabilities.mean(axis=0))
+    shift = model.shift_report(channel_names=job.channel_names)
+    if shift.target_shares is None:  # `adapt` labelled nothing
+        known = few_label_indices(job.few_labels, len(job.target.X), model.classes_)
+        shift = replace(shift, target_shares=certain_where_known(pseudo.probabilities, known).mean(axis=0))
     y = probabilities_in(table, len(model.classes_))
 
     labels = table["label"].to_numpy()
@@ -317,16 +306,7 @@ def _check(job: Job) -> None:
         raise wrong(
             "channel_names", expected=f"{channels} names", got=len(job.channel_names), advice="One per channel."
         )
-    check_prior_classes(job.prior, job.source.y)
-
-
-def check_prior_classes(prior: dict[str, float] | None, y: NDArray) -> None:
-    """Raise unless class proportions are those of classes of the source, and whole."""
-    classes = np.unique(y.astype(str))
-    missing = set(prior or {}) - set(classes.tolist())
-    if missing:
-        raise wrong("prior", expected="classes of the source", got=sorted(missing), advice="Check the spelling.")
-    prior_shares(prior, classes)
+    prior_shares(job.prior, np.unique(job.source.y))  # as `adapt` will, but before anything is trained
 
 
 def _advice(error: BaseException) -> str:

@@ -7,7 +7,6 @@ only what is missing; a target that failed has a `failed.json`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,13 +22,12 @@ from transpl.errors import one_of
 from transpl.jobs import (
     Say,
     Source,
-    check_prior_classes,
     labelled_source,
     record_of_failure,
     remember_reading,
     wanted_source,
 )
-from transpl.kept_sources import WantedSource
+from transpl.kept_sources import WantedSource, checkpoints_in
 from transpl.many import AdaptedTarget, TargetFile, adapt_many
 from transpl.many.names import named
 from transpl.many.targets import remembered
@@ -37,6 +35,7 @@ from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers
 from transpl.result_folders import begin_many
 from transpl.results import write_table
+from transpl.sources import prior_shares
 
 _TAKEN = (  # not to be the name of a target
     *("model", "checkpoints", "figures"),
@@ -93,10 +92,10 @@ def run(
     workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
     _check(job)
     wanted = wanted_source(job.source, job.validation, model)
-    kept = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
+    demanded = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
     begin_many(out, job.targets)
     with record_of_failure(out):
-        fitted = _fitted(job, wanted, kept, out, say)
+        fitted = _fitted(job, wanted, demanded, out, say)
         remember_reading(out, job.reading)
         (out / "summary.csv").unlink(missing_ok=True)  # from here on it would be of another run than its targets
         rows = {}
@@ -143,26 +142,19 @@ def _adapted(model: TransPL, job: ManyJob, out: Path, workers: dict[str, Any]) -
     )
 
 
-def _fitted(job: ManyJob, wanted: WantedSource, kept: TransPL | None, out: Path, say: Say) -> TransPL:
-    """The source model that an earlier run left in `out`; else the one that was demanded, or a new one, left there."""
-    home, model = out / "model", wanted.model
-    there = wanted.kept_in(home)
-    if there is not None:
-        say("source phase: done by an earlier run")
-        return there
-    if kept is None:
-        say(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")
-        kept = model.set_params(checkpoint_dir=out / "checkpoints").fit(*wanted.rows).set_params(checkpoint_dir=None)
-    kept.save(home)
-    wanted.record(home)
-    shutil.rmtree(out / "checkpoints", ignore_errors=True)
-    return kept
+def _fitted(job: ManyJob, wanted: WantedSource, demanded: TransPL | None, out: Path, say: Say) -> TransPL:
+    """As `WantedSource.fitted`, and left in `out`: a kept one has the parameters of this job from now on."""
+    home = out / "model"
+    with checkpoints_in(wanted.model, out / "checkpoints"):
+        fitted = wanted.fitted(demanded, home, job.source_name, say)
+        wanted.leave(fitted, home)
+    return fitted
 
 
 def _check(job: ManyJob) -> None:
     if job.mode is not None:
         one_of("mode", job.mode, MODES)
-    check_prior_classes(job.prior, job.source.y)
+    prior_shares(job.prior, np.unique(job.source.y))  # as `adapt_many` will, but before anything is trained
 
 
 def _row(target: AdaptedTarget) -> dict[str, Any]:

@@ -1,12 +1,15 @@
-"""The source model that an earlier job left, where it is of the same rows and settings: it need not be trained again.
+"""The source model that an earlier job left, where it would be trained alike again: it need not be.
 
-Beside a model a `source.json` says what its source was: version, settings, a hash of the rows, and which model it
-speaks of. An adapted model holds its source model unchanged.
+Beside a model a `source.json` says what its source was: version, the settings that train it, a hash of the rows, and
+which model it speaks of. An adapted model holds its source model unchanged.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,16 +21,20 @@ from transpl import TransPL, __version__
 from transpl.digest import digest_of
 from transpl.errors import NotReadable, wrong
 from transpl.files import read_json, write_json
+from transpl.methods.settings import SourceSettings
+from transpl.persistence import fingerprint
 from transpl.sources import plain
 from transpl.windows import as_windows
 
 _FILE = "source.json"
-_NOT_LEARNT = ("device", "n_threads", "checkpoint_dir", "verbose")  # parameters that say how, not what
 
 
 @dataclass(frozen=True)
 class WantedSource:
-    """The source model that `model.fit(X, y, X_val, y_val)` would leave; `model` itself is not touched."""
+    """The source model that `model.fit(X, y, X_val, y_val)` would leave; `model` itself is not touched.
+
+    A kept one adapts with the parameters of `model`, whichever it was adapted with before.
+    """
 
     model: TransPL
     X: Any
@@ -41,7 +48,7 @@ class WantedSource:
         return self.X, self.y, self.X_val, self.y_val
 
     def kept_in(self, home: Path) -> TransPL | None:
-        """The source model in a model folder; None if there is none, or one of other rows or settings."""
+        """The source model in a model folder; None if there is none, or one that was trained otherwise."""
         try:
             return None if self._obstacle(home) else self._load(home)
         except NotReadable:
@@ -56,15 +63,34 @@ class WantedSource:
             raise wrong("source_from", expected=expected, got=f"{folder}, {obstacle}", advice=advice)
         return self._load(home)
 
+    def fitted(self, demanded: TransPL | None, home: Path, name: str, say: Callable[[str], None]) -> TransPL:
+        """The source model that was demanded, or the one that an earlier job left in `home`, or a new one.
+
+        name : of the source, to be said
+        """
+        kept = self.kept_in(home) if demanded is None else demanded
+        if kept is not None:
+            say("source phase: done by an earlier job")
+            return kept
+        say(f"source phase: {len(self.X)} labelled windows of {name}")
+        return self.model.fit(*self.rows)
+
+    def leave(self, fitted: TransPL, home: Path) -> None:
+        """Save the source model to `home`, unless this very one is there already, with the same parameters."""
+        if self.kept_in(home) is None or _about(TransPL.load(home)) != _about(fitted):
+            fitted.save(home)
+            self.record(home)
+
     def record(self, home: Path) -> None:
         """Say of the model that was saved to `home` that this is its source."""
-        (home / _FILE).unlink(missing_ok=True)
-        if self._identity is not None:
+        if self._identity is None:
+            (home / _FILE).unlink(missing_ok=True)
+        else:
             write_json(home / _FILE, {**self._identity, "model": _digest_of_model(home)})
 
     def _load(self, home: Path) -> TransPL:
         kept = TransPL.load(home)
-        kept.set_params(**{name: getattr(self.model, name) for name in _NOT_LEARNT})
+        kept.set_params(**self.model.get_params(deep=False))
         method = kept.fitted_method()
         method.state = method.state.unadapted()
         method.remember_source(*kept.source_rows(*self.rows))
@@ -83,20 +109,43 @@ class WantedSource:
             return "while random_state is to be drawn anew"
         if record.get("version") != wanted["version"]:
             return f"made by version {record.get('version')}"
-        if record.get("settings") != wanted["settings"]:
-            return f"trained with another {_differing(record.get('settings'), wanted['settings'])}"
+        differing = _differing(record.get("settings"), wanted["settings"])
+        if differing:
+            return f"trained with another {differing}"
         return "" if record.get("rows") == wanted["rows"] else "trained on other windows or labels"
 
     @cached_property
     def _identity(self) -> dict[str, Any] | None:
         """What decides the model, as JSON has it; None if chance does."""
-        params = {name: plain(value) for name, value in self.model.get_params().items() if name not in _NOT_LEARNT}
-        if not isinstance(params["random_state"], int):
+        if not isinstance(plain(self.model.random_state), int):
             return None
+        settings = {**asdict(_training(self.model)), "devices": plain(self.model.devices)}
         arrays = [*_windows(self.X), np.asarray(self.y)]
         if self.X_val is not None:
             arrays += [*_windows(self.X_val), np.asarray(self.y_val)]
-        return {"version": __version__, "settings": params, "rows": digest_of(*arrays)}
+        return {"version": __version__, "settings": settings, "rows": digest_of(*arrays)}
+
+
+@contextmanager
+def checkpoints_in(model: TransPL, folder: Path) -> Iterator[None]:
+    """Training inside the block goes on from `folder`, which is removed after success; `model` gets its own back."""
+    given = model.checkpoint_dir
+    model.set_params(checkpoint_dir=folder)
+    try:
+        yield
+    finally:
+        model.set_params(checkpoint_dir=given)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _about(model: TransPL) -> tuple[dict[str, Any], str]:
+    """Parameters as they are saved, and a hash of the source model."""
+    params = {name: plain(value) for name, value in model.get_params(deep=False).items() if name != "checkpoint_dir"}
+    return params, fingerprint(model.fitted_method().state.unadapted())
+
+
+def _training(model: TransPL) -> SourceSettings:
+    return SourceSettings(**{each.name: plain(getattr(model, each.name)) for each in fields(SourceSettings)})
 
 
 def _windows(X: Any) -> tuple[NDArray, NDArray]:
@@ -111,6 +160,7 @@ def _digest_of_model(home: Path) -> str | None:
 
 
 def _differing(found: Any, wanted: dict[str, Any]) -> str:
+    """The names of those that differ; a record of before also has settings that train nothing."""
     if not isinstance(found, dict):
         return "set of settings"
-    return ", ".join(name for name in wanted if found.get(name) != wanted[name]) or "set of settings"
+    return ", ".join(name for name, value in wanted.items() if name not in found or found[name] != value)

@@ -20,7 +20,6 @@ from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Rows, parcelled, source_alone
 from transpl.many.targets import TargetFile, as_target, identity
 from transpl.many.work import Task, Work
-from transpl.markov.posterior import check_prior
 from transpl.methods.settings import since_before
 from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers, run_all
@@ -29,6 +28,7 @@ from transpl.results import class_shares
 from transpl.windows import name_channels
 
 __all__ = ["AdaptedTarget", "TargetFile", "adapt_many"]
+_LAYOUT = 2  # of a target's folder; one of an earlier layout is made anew
 
 
 def adapt_many(
@@ -127,7 +127,7 @@ def _digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...]
     """Of all that decides the results of every target."""
     method = model.fitted_method()
     about = [
-        __version__,
+        (__version__, _LAYOUT),
         fingerprint(method.state),
         since_before(method.settings),
         model.classes_.tolist(),
@@ -160,7 +160,7 @@ def _checked_priors(
     if strangers:
         raise wrong("priors", expected="names of targets", got=strangers[:5], advice="Pass {target: proportions}.")
     shares = {name: model.class_shares(prior) for name, prior in priors.items()}
-    return {name: check_prior(share, len(model.classes_)) for name, share in shares.items() if share is not None}
+    return {name: share for name, share in shares.items() if share is not None}
 
 
 def _checked_home(out: str | os.PathLike[str] | None, address: str | None) -> Path | None:

@@ -20,6 +20,7 @@ from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Parcel
 from transpl.many.targets import TargetFile, read_target, remembered
 from transpl.results import (
+    LABEL_BEFORE,
     About,
     Target,
     doubt_unknown_classes,
@@ -69,7 +70,8 @@ class Work:
             model.set_params(n_threads=1, verbose=False, checkpoint_dir=None if folder is None else folder.checkpoints)
             table, found_scores = _adapted(model, target, task.prior, self.mode)
         names = names or name_channels(None, model.n_channels_)
-        record = summary(model, self._about(task, model, len(table), names), table["label"].to_numpy(), target.y)
+        labels, before = table["label"].to_numpy(), table[LABEL_BEFORE].to_numpy()
+        record = summary(model, self._about(task, model, len(table), names), labels, target.y, before)
         found = AdaptedTarget.from_results(
             task.name,
             model.classes_,
@@ -95,12 +97,12 @@ class Work:
 def _adapted(
     model: TransPL, target: Target, prior: NDArray[np.float64] | None, mode: str
 ) -> tuple[pd.DataFrame, dict[str, Any] | None]:
-    """Predictions after adaptation, and scores where the truth is known."""
+    """Predictions after adaptation beside those before, and scores where the truth is known."""
     doubt_unknown_classes(target.y, model.classes_)
-    before = None if target.y is None else model.predict(target.X)
+    before = model.predict(target.X)
     model.adapt(target.X, prior, mode)
-    table = predictions_table(model, target.X, target.where)
-    if target.y is None or before is None:
+    table = predictions_table(model, target.X, target.where, before)
+    if target.y is None:
         return table, None
     after = table["label"].to_numpy()
     pseudo = after if mode == "markov" else model.pseudo_label(target.X).labels

@@ -35,8 +35,17 @@ def obeying(labels: PseudoLabels, y: NDArray[np.int64] | None) -> PseudoLabels:
     """Put known labels in the place of pseudo-labels, with confidence and probability 1; y (n,) is -1 where unknown."""
     if y is None:
         return labels
-    rows = np.flatnonzero(y != UNKNOWN)
-    obeyed = PseudoLabels(*(values.copy() for values in labels))
-    obeyed.labels[rows], obeyed.confidence[rows] = y[rows], 1.0
-    obeyed.probabilities[rows] = np.eye(labels.probabilities.shape[1])[y[rows]]
-    return obeyed
+    known = y != UNKNOWN
+    return PseudoLabels(
+        np.where(known, y, labels.labels),
+        np.where(known, 1.0, labels.confidence),
+        certain_where_known(labels.probabilities, y),
+    )
+
+
+def certain_where_known(probabilities: NDArray[np.float64], y: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Probabilities (n, K) with 1 for the known label; y (n,) is -1 where unknown, or None if there is no label."""
+    if y is None:
+        return probabilities
+    one_hot = np.eye(probabilities.shape[1])[y]
+    return np.where((y != UNKNOWN)[:, None], one_hot, probabilities)
