@@ -1,6 +1,7 @@
 """The array contract and the cutting of recordings."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from conftest import refusal
@@ -244,6 +245,24 @@ def test_none_counts_as_missing():
         as_windows([[1.0, None]])
 
 
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[s]"])
+@pytest.mark.parametrize("of", [np.asarray, np.ma.asarray, list, pd.DataFrame])
+def test_times_are_no_numbers(dtype, of):
+    with refusal("X", "numbers, got times"):
+        as_windows(of(np.zeros((2, 8), dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint8", "bool", "object"])
+def test_masked_values_count_as_missing_whatever_their_type(dtype):
+    X = np.ma.array((ramp(2, 1, 4) % 2).astype(dtype), mask=False)
+    np.testing.assert_array_equal(as_windows(X).values, ramp(2, 1, 4) % 2)
+    X[1, 0, 2] = np.ma.masked
+    with refusal("X", r"1 NaN value\(s\)"):
+        as_windows(X)
+    with refusal("X[1]", r"1 NaN value\(s\)"):
+        as_windows([X[0], X[1]])
+
+
 @pytest.mark.parametrize("value", [INF, -INF, 1e39, -1e300])
 def test_values_that_are_infinite_in_float32_are_refused(value):
     with refusal("X", r"1 infinite value\(s\)"):
@@ -357,6 +376,13 @@ def test_windows_are_cut_on_both_sides_of_a_gap():
     # Sample 3 is missing in channel 1 only: runs 0..2 and 4..8, each cut from its own start.
     recording = ramp(2, 9)
     recording[1, 3] = NAN
+    np.testing.assert_array_equal(cut(recording, 2, 2).starts, [0, 4, 6])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_a_masked_sample_is_a_gap(dtype):
+    recording = np.ma.array((ramp(2, 9) % 2).astype(dtype))
+    recording[1, 3] = np.ma.masked
     np.testing.assert_array_equal(cut(recording, 2, 2).starts, [0, 4, 6])
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -36,8 +36,7 @@ from transpl.persistence import fingerprint
 from transpl.training.progress import windows_bar
 from transpl.windows import Windows, as_windows
 
-_FORMAT = "transpl-labels-1"
-_SAMPLE = 16  # windows that tell one file from another
+_FORMAT = "transpl-labels-2"
 _COUNTED_AT_ONCE = 1 << 20
 _ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy", "opinions.npy")
 _AFRESH = "Choose another folder, or delete this one to start afresh."
@@ -73,16 +72,18 @@ def label_windows(
     chunk : windows in memory at once, rounded up to whole batches; it does not change the result
     progress : show a progress bar (in terminals only)
 
-    Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`. Every window
-    passes the encoder once. A folder that holds labels of another model or of other windows is refused.
+    Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`. All windows
+    are read and checked before the first is labelled, and every window passes the encoder once. A folder that holds
+    labels of another model or of other windows is refused.
     """
     whole_number("chunk", chunk, least=1)
     method = model.fitted_method()
-    windows = _WindowFile(X, model)
-    run = _Run.start(Path(out), _fingerprint(model, windows, adapt), len(windows), progress)
+    windows, whole_batches = _WindowFile(X, model), -(-chunk // BATCH) * BATCH
+    earlier = _Run.earlier_state(Path(out))  # before the whole file is read
+    identity = _identity(model, adapt, windows, windows.digest(whole_batches, progress))
+    run = _Run.start(Path(out), earlier, identity, len(windows), progress)
     if not run.state.finished:
         write_json(run.folder / "classes.json", model.classes_.tolist())
-        whole_batches = -(-chunk // BATCH) * BATCH
         answer = _adapted(method, windows, run, whole_batches) if adapt else _as_it_is(method, windows)
         _label(answer, len(model.classes_), run, whole_batches)
         run.finish()
@@ -179,21 +180,34 @@ class _WindowFile:
         if array.ndim not in (2, 3) or len(array) == 0:
             as_windows(array, name=self._name)  # says what is wrong with it
         self.shape, self.dtype = array.shape, array.dtype
-        self.sample = self._take(np.unique(np.linspace(0, len(array) - 1, _SAMPLE).astype(np.int64)), "")
 
     def __len__(self) -> int:
         return int(self.shape[0])
 
     def __getitem__(self, rows: slice) -> Windows:
-        return self._take(rows, f"[{rows.start}:{rows.stop}]")
+        return as_windows(
+            self._array()[rows],
+            name=f"{self._name}[{rows.start}:{rows.stop}]",
+            n_channels=self.n_channels,
+            min_length=2 * self._model.patch_length,
+        )
 
     @property
     def n_channels(self) -> int:
-        return self.sample.n_channels
+        return self._model.n_channels_
 
     @property
     def n_patches(self) -> int:
         return int(self.shape[-1]) // self._model.patch_length
+
+    def digest(self, chunk: int, progress: bool) -> str:
+        """SHA-256 of all windows, each chunk checked on the way: a bad value is named before hours of labelling."""
+        whole = hashlib.sha256()
+        with windows_bar("checking", len(self), shown=progress) as report:
+            for rows in _slices(0, len(self), chunk):
+                whole.update(np.ascontiguousarray(self[rows].in_memory().values).data)
+                report(rows.stop)
+        return whole.hexdigest()
 
     def _array(self) -> NDArray:
         if isinstance(self._X, np.ndarray):
@@ -202,11 +216,6 @@ class _WindowFile:
             return map_npy(self._X)  # anew for every part, so that pages of the last part do not stay in our memory
         got = type(self._X).__name__
         raise wrong("X", expected="an array or the path of a .npy file", got=got, advice="Write it with numpy.save.")
-
-    def _take(self, rows: Any, place: str) -> Windows:
-        least = 2 * self._model.patch_length
-        part = self._array()[rows]
-        return as_windows(part, name=f"{self._name}{place}", n_channels=self._model.n_channels_, min_length=least)
 
 
 @dataclass
@@ -226,7 +235,7 @@ class _State:
         except TypeError:
             state = None
         if state is None or state.format != _FORMAT:
-            raise unreadable(path, problem="not written by transpl label", advice=_AFRESH)
+            raise unreadable(path, problem="not written by transpl label of this version", advice=_AFRESH)
         return state
 
 
@@ -236,20 +245,26 @@ class _Run:
     def __init__(self, folder: Path, state: _State, n: int, progress: bool) -> None:
         self.folder, self.state, self.n, self._progress = folder, state, n, progress
 
-    @classmethod
-    def start(cls, folder: Path, identity: str, n: int, progress: bool) -> Self:
-        """Begin a folder, or go on with one of the same model and windows."""
-        path = folder / "progress.json"
+    @staticmethod
+    def earlier_state(folder: Path) -> _State | None:
+        """How far a folder is; None if it is a new one. One with anything else in it is refused."""
         if folder.exists() and not folder.is_dir():
             raise wrong("out", expected="a folder", got=f"the file {folder}", advice="Choose another name.")
+        path = folder / "progress.json"
         if path.is_file():
-            state = _State.read(path)
-            if state.fingerprint != identity:
-                raise wrong("out", expected="a folder of this model and these windows", got=folder, advice=_AFRESH)
-            return cls(folder, state, n, progress)
+            return _State.read(path)
         taken = [name for name in (*_ARRAYS, "classes.json", "target_counts.npz") if (folder / name).exists()]
         if taken:
             raise wrong("out", expected="a folder without results", got=folder / taken[0], advice=_AFRESH)
+        return None
+
+    @classmethod
+    def start(cls, folder: Path, earlier: _State | None, identity: str, n: int, progress: bool) -> Self:
+        """Begin a folder, or go on with one of the same model and windows."""
+        if earlier is not None:
+            if earlier.fingerprint != identity:
+                raise wrong("out", expected="a folder of this model and these windows", got=folder, advice=_AFRESH)
+            return cls(folder, earlier, n, progress)
         folder.mkdir(parents=True, exist_ok=True)
         run = cls(folder, _State(_FORMAT, identity), n, progress)
         run._save()  # the folder is ours before anything else is in it
@@ -295,11 +310,9 @@ def _slices(first: int, n: int, chunk: int) -> Iterator[slice]:
     return (slice(start, min(start + chunk, n)) for start in range(first, n, chunk))
 
 
-def _fingerprint(model: TransPL, windows: _WindowFile, adapt: bool) -> str:
-    """SHA-256 of what decides the result: the model, the windows' shape and type, and a sample of them."""
+def _identity(model: TransPL, adapt: bool, windows: _WindowFile, digest: str) -> str:
+    """SHA-256 of what decides the result: the model and the windows."""
     method = model.fitted_method()
     about = [fingerprint(method.state), since_before(method.settings), model.classes_.tolist(), adapt]
-    about += [list(windows.shape), windows.dtype.str]
-    digest = hashlib.sha256(json.dumps(about, default=str).encode())
-    digest.update(windows.sample.values.tobytes())
-    return digest.hexdigest()
+    about += [list(windows.shape), windows.dtype.str, digest]
+    return hashlib.sha256(json.dumps(about, default=str).encode()).hexdigest()

@@ -27,6 +27,7 @@ from transpl.errors import whole_number, wrong
 _CHECKED_AT_ONCE = 1 << 20  # numbers
 LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _REAL = "biuf"
+_TIMES = "mM"  # numpy's kinds of durations and dates, which it would take for numbers
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
 
@@ -204,11 +205,13 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
         raise wrong(name, expected="a dense array", got=f"a sparse {type(X).__name__}", advice="Call .toarray() on it.")
     try:
-        array = np.asarray(np.ma.filled(X, np.nan) if isinstance(X, np.ma.MaskedArray) else X)
+        array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else X)
     except ValueError:
         raise wrong(
             name, expected="numbers in a regular array", got="rows of unequal shape", advice=_SHAPE_ADVICE
         ) from None
+    if array.dtype.kind in _TIMES:
+        raise wrong(name, expected="numbers", got=f"times ({array.dtype})", advice="Leave time out of the channels.")
     if np.iscomplexobj(array):
         raise wrong(
             name,
@@ -226,6 +229,14 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
         raise wrong(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE) from None
     except TypeError as error:  # scikit-learn's rules ask for a TypeError where entries are no numbers at all
         raise TypeError(f"{name}: expected numbers, got {array.dtype} data ({error}). {_SHAPE_ADVICE}") from None
+
+
+def _with_nan(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """Masked values as NaN, which integers and booleans have no room for; times, which are refused, as they are."""
+    if X.dtype.kind in _TIMES:
+        return np.asarray(X)
+    filled: NDArray[Any] = np.ma.filled(X.astype(np.float64) if X.dtype.kind in "biu" else X, np.nan)
+    return filled
 
 
 class _Found(NamedTuple):
