@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transpl import cli_options as shared
+from transpl.errors import wrong
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from transpl.datasets.recordings import Recordings
     from transpl.drift import Drift
 
 DRIFTED = 3  # exit code
@@ -30,7 +34,10 @@ def monitor(
     ] = 1,
     shuffles: Annotated[int, typer.Option(min=1, help="Of windows, to find out what chance does.")] = 200,
     domain_col: shared.DomainColumn = None,
-    domain: shared.OnlyDomain = None,
+    domain: Annotated[str | None, typer.Option(help="Use only these rows of --input.")] = None,
+    reference_domain: Annotated[
+        str | None, typer.Option(help="Use only these rows of --reference. Default: all of them, whatever --domain is.")
+    ] = None,
     time_col: shared.TimeColumn = None,
     group_col: shared.GroupColumn = None,
     channels: shared.Columns = None,
@@ -45,12 +52,17 @@ def monitor(
     """
     from transpl.files import write_json
 
+    if reference is None and reference_domain is not None:
+        expected, advice = "nothing without --reference", "Name the recordings to choose from."
+        raise wrong("--reference-domain", expected=expected, got=repr(reference_domain), advice=advice)
     shared.refuse_to_replace([input, reference], out)
     fitted, read = shared.model_and_reader(
         model, threads, device, domain_col, time_col, group_col, channels, window, step
     )
     new = read(input, domain=domain)
-    trusted = None if reference is None else read(reference, optional=shared.REMEMBERED)
+    trusted = None if reference is None else _reference(read, reference, reference_domain, time_col, group_col)
+    if trusted is not None and domain is not None and reference_domain is None:
+        _note_whole(reference, trusted)
     found = fitted.drift(
         new.X,
         None if trusted is None else trusted.X,
@@ -64,6 +76,26 @@ def monitor(
     typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else _as_text(found))
     if found.drifted:
         raise typer.Exit(DRIFTED)
+
+
+def _reference(
+    read: Callable[..., Recordings], path: Path, domain: str | None, time_col: str | None, group_col: str | None
+) -> Recordings:
+    """Columns that were named are asked of the reference too, but for that of a domain if all of it is taken."""
+    if domain is not None:
+        return read(path, domain=domain)
+    named = {"domain_col": None, "time_col": time_col, "group_col": group_col}
+    return read(path, optional=[name for name in shared.REMEMBERED if named[name] is None])
+
+
+def _note_whole(reference: Path | None, trusted: Recordings) -> None:
+    """Say that one person is compared with several."""
+    whose = 0 if trusted.domain is None else len(set(trusted.domain.tolist()))
+    if whose > 1:
+        shared.say(
+            f"note: {reference} is compared with as a whole, all {whose} domains of it; --domain chooses from --input "
+            "alone, --reference-domain from --reference."
+        )
 
 
 def _as_text(found: Drift) -> str:

@@ -10,7 +10,7 @@ import pytest
 from code_chains import COST, chains
 from conftest import refusal
 
-from transpl.drift import Drift, measure_drift, movements
+from transpl.drift import Drift, chance_band, measure_drift, movements
 from transpl.markov import TransitionCounts, channel_distances
 
 NAMES = ("ax", "ay")
@@ -39,6 +39,22 @@ def test_distances_are_movements_and_those_of_the_paper_stand_beside_them():
     assert np.array_equal(smoothed.distances, drift(new, old).distances)
 
 
+def test_the_band_is_that_of_chance_with_the_same_options():
+    new, old = chains(20, 1), chains(60, 0)
+    options = {"level": 0.8, "n_shuffles": 20, "block": 5, "seed": 7}
+    found, band = drift(new, old, **options), chance_band(new, old, COST, **options)
+    assert np.array_equal(found.usual, band.usual)
+    assert np.array_equal(found.upper, band.upper)
+    assert (found.level, found.shuffles, found.block) == (0.8, 20, 5)
+
+
+def test_channels_that_never_move_do_not_leave_a_band_without_width():
+    still = np.zeros((20, 2, 8), np.int64)
+    found = drift(still, still)
+    assert found.upper.tolist() == [0.0, 0.0]
+    assert not found.drifted
+
+
 def test_a_sensor_that_sticks_at_a_code_never_seen_leaves():
     old = chains(60, 0) % 3
     new = chains(20, 1) % 3
@@ -65,6 +81,13 @@ def test_the_channel_that_moved_is_named():
     calm = drift(chains(40, 1), chains(60, 0))
     assert not calm.drifted
     assert calm.sentence().startswith("No channel moved further than")
+
+
+def test_channels_stand_by_how_far_they_are_above_what_chance_shows_at_most_in_shares_of_it():
+    """ay is three times as far as chance moves it, ax one and a half times, though further by any other measure."""
+    distances, usual, upper = np.array([[0.0, 0.9, 0.3], [0.0, 0.1, 0.09], [0.0, 0.6, 0.1]])
+    found = Drift(("still", "ax", "ay"), distances, distances, usual, upper, 0.9, 20, 20, "source", 20, 1)
+    assert found.table()["channel"].tolist() == ["ay", "ax", "still"]
 
 
 def test_json_has_the_documented_keys_and_the_tables_numbers():

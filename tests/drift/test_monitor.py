@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import TINY, make_waves, refusal
 from test_cli import transpl
@@ -98,6 +99,14 @@ def test_json_on_stdout_and_in_a_file_is_the_same(monkeypatch, capsys, folder, m
     assert printed == expected
 
 
+def test_neighbours_are_dealt_together_where_that_is_asked_for(monkeypatch, capsys, folder, model):
+    monitor(monkeypatch, folder, "same.npz", "--json", "--block", "5")
+    with np.load(folder / "same.npz") as file:
+        single, blocks = (model.drift(file["X"], channel_names=["ax", "ay"], block=n, **QUICK) for n in (1, 5))
+    assert json.loads(capsys.readouterr().out) == blocks.as_json()
+    assert not np.array_equal(single.upper, blocks.upper)
+
+
 def test_errors_are_not_taken_for_drift(monkeypatch, capsys, folder):
     np.savez(folder / "few.npz", X=make_waves(3, seed=5)[0])
     np.savez(folder / "wide.npz", X=np.zeros((20, 3, 32)))
@@ -106,3 +115,60 @@ def test_errors_are_not_taken_for_drift(monkeypatch, capsys, folder):
         said = capsys.readouterr()
         assert said.out == ""
         assert words in said.err.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def people(folder):
+    """Three people in one file: ann as she was and as she is, who moved, and the others, who did not."""
+    X = np.concatenate([one_channel_moved(40, 6), one_channel_moved(40, 7), make_waves(40, seed=8)[0]])
+    domain = np.repeat(["ann", "ann before", "others"], 40)
+    np.savez(folder / "people.npz", X=X, domain=domain, channel_names=np.array(["ax", "ay"]))
+    return folder
+
+
+def compared(monkeypatch, capsys, folder, *more: object) -> tuple[int, dict, str]:
+    words = ["--domain", "ann", "--reference", folder / "people.npz", "--json", *more]
+    code = monitor(monkeypatch, folder, "people.npz", *words)
+    said = capsys.readouterr()
+    return code, json.loads(said.out), said.err
+
+
+def test_each_side_chooses_its_own_domain(monkeypatch, capsys, people):
+    code, found, said = compared(monkeypatch, capsys, people, "--reference-domain", "ann before")
+    assert (code, found["windows"], found["reference_windows"]) == (0, 40, 40)
+    assert "note" not in said
+    code, found, _ = compared(monkeypatch, capsys, people, "--reference-domain", "others")
+    assert (code, found["reference_windows"]) == (3, 40)
+
+
+def test_one_person_compared_with_all_of_a_file_is_noted(monkeypatch, capsys, people):
+    _, found, said = compared(monkeypatch, capsys, people)
+    assert found["reference_windows"] == 120
+    assert "people.npz is compared with as a whole, all 3 domains of it; --domain chooses from --input alone" in said
+
+
+def test_a_domain_of_no_reference_is_refused(monkeypatch, capsys, people):
+    assert monitor(monkeypatch, people, "people.npz", "--reference-domain", "ann") == 2
+    assert "--reference-domain: expected nothing without --reference" in capsys.readouterr().err
+
+
+def test_a_column_that_was_named_is_asked_of_the_reference_too(monkeypatch, capsys, folder):
+    n, rng = 1200, np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(n, 2)), columns=["ax", "ay"]).assign(t=np.arange(n))
+    table.to_csv(folder / "timed.csv", index=False)
+    table.drop(columns="t").to_csv(folder / "timeless.csv", index=False)
+    words = ["--reference", folder / "timeless.csv", "--window", "32", "--channels", "ax,ay"]
+    assert monitor(monkeypatch, folder, "timed.csv", *words, "--time-col", "t") == 2
+    assert "time_col: expected a column of timeless.csv" in capsys.readouterr().err
+    assert monitor(monkeypatch, folder, "timed.csv", *words) == 0
+
+
+def test_a_reference_of_one_person_needs_no_column_that_says_so(monkeypatch, capsys, folder):
+    n, rng = 1200, np.random.default_rng(0)
+    alone = pd.DataFrame(rng.normal(size=(n, 2)), columns=["ax", "ay"])
+    alone.to_csv(folder / "week1.csv", index=False)
+    alone.assign(who=np.repeat(["ann", "bob"], n // 2)).to_csv(folder / "today.csv", index=False)
+    words = ["--reference", folder / "week1.csv", "--window", "32", "--channels", "ax,ay", "--domain-col", "who"]
+    assert monitor(monkeypatch, folder, "today.csv", *words, "--domain", "ann") == 0
+    assert monitor(monkeypatch, folder, "today.csv", *words, "--domain", "ann", "--reference-domain", "ann") == 2
+    assert "domain_col: expected a column of week1.csv" in capsys.readouterr().err

@@ -139,6 +139,13 @@ def test_labels_typed_into_a_list_are_kept_when_it_is_written_again(monkeypatch,
     assert few["true_label"].tolist() == ["class_0", "class_1", *[""] * 7]
 
 
+def test_labels_typed_in_a_spreadsheet_that_rounds_are_kept(folder, tmp_path):
+    path = tmp_path / "few.csv"
+    write_table(path, review_job(folder, 3))
+    type_into(path, "class_0", "class_1").round(3).to_csv(path, index=False)
+    assert review_job(folder, 3, earlier=path)["true_label"].tolist() == ["class_0", "class_1", ""]
+
+
 def test_labels_that_a_job_was_given_stay_in_the_list_of_the_next(folder, tmp_path):
     path = tmp_path / "few.csv"
     write_table(path, review_job(folder, 3))

@@ -54,7 +54,7 @@ class Drift:
         return bool(self.left.any())
 
     def table(self) -> pd.DataFrame:
-        """One row per channel, the one furthest above its usual distance first."""
+        """One row per channel, the one furthest above what chance shows at most first, in shares of it."""
         table = pd.DataFrame(
             {
                 "channel": self.channel_names,

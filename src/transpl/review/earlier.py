@@ -15,7 +15,7 @@ from transpl.results import TRUE_LABEL
 WHERE = ("window", "domain", "group", "start")
 COLUMNS = (*WHERE, "label", "confidence", "runner_up", "runner_up_probability", TRUE_LABEL, "explanation")
 _TEXT = ("domain", "group", "label", "runner_up", TRUE_LABEL, "explanation")
-_ROUNDING = 1e-6  # spreadsheets do not keep all digits
+_ROUNDING = 6e-4  # spreadsheets may keep three digits only
 
 
 def typed_rows(path: Path, known: pd.DataFrame) -> pd.DataFrame:
@@ -70,7 +70,7 @@ def _is_same(rows: pd.DataFrame, now: pd.DataFrame) -> np.ndarray:
     if not {"label", "confidence"} <= set(rows.columns):
         return same & given
     then = pd.to_numeric(rows["confidence"], errors="coerce").to_numpy(np.float64)
-    close = np.isclose(then, now["confidence"].to_numpy(np.float64), rtol=_ROUNDING)
+    close = np.isclose(then, now["confidence"].to_numpy(np.float64), rtol=0, atol=_ROUNDING)
     return same & (given | (close & (as_text(rows["label"]) == as_text(now["label"]))))
 
 
