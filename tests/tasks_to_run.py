@@ -57,6 +57,18 @@ def do_be_killed_once(marker):
     return "survived"
 
 
+def do_be_killed(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def do_wait_for(marker):
+    for _ in range(6000):  # a minute, for a test that fails
+        if Path(marker).exists():
+            return "waited"
+        time.sleep(0.01)
+    return "nobody came"
+
+
 def do_vanish(code):
     os._exit(code)
 

@@ -11,6 +11,9 @@ from conftest import TINY
 
 from transpl import TransPL, cli, jobs
 from transpl.datasets import make_shifted
+from transpl.figures.choice import Choice
+from transpl.figures.subjects import subjects_in
+from transpl.windows import name_channels
 
 DATA = make_shifted(n_train=24, n_test=12, length=32, n_channels=2)
 
@@ -87,6 +90,12 @@ def test_without_the_sample_codes_are_drawn_and_windows_are_missed(folder, tmp_p
     code, said = figure(monkeypatch, capsys, "alignment", tmp_path)
     assert code == 2
     assert "no sample.npz. Run transpl adapt or demo again." in one_line_error(said)
+
+
+def test_channels_without_names_are_called_as_everywhere(folder, tmp_path):
+    shutil.copytree(folder / "model", tmp_path / "model")
+    (found,) = subjects_in(tmp_path, Choice(), several=False)
+    assert found.channel_names == name_channels(None, len(found.channel_names))
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path, monkeypatch, capsys):

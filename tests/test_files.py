@@ -1,20 +1,33 @@
-"""Atomic writing, JSON and checksums."""
+"""Atomic writing, JSON, arrays and checksums."""
 
 import hashlib
 import os
 import re
 import resource
 import stat
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
+from conftest import refusal
 
 from transpl import files, persistence
 from transpl.benchmark import source_store
 from transpl.datasets.prepare import scratch_folder
 from transpl.errors import NotReadable
-from transpl.files import map_npy, new_npy, read_json, replacing, sha256, write_json, write_rows, write_text
+from transpl.files import (
+    map_npy,
+    new_npy,
+    read_json,
+    read_npz,
+    remove_leftovers,
+    replacing,
+    sha256,
+    write_json,
+    write_rows,
+    write_text,
+)
 from transpl.methods.source_model import Trained
 from transpl.training.checkpoint import Checkpoint
 
@@ -68,6 +81,21 @@ def test_the_old_content_stays_in_place_until_the_block_ends(tmp_path):
     with replacing(tmp_path / "a.txt") as part:
         part.write_text("new")
         assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_the_new_content_is_on_the_disk_before_it_takes_the_final_name(tmp_path, monkeypatch):
+    """Else a power cut may leave an empty file in place of the old one."""
+    steps, replace = [], os.replace
+
+    def rename(part, final):
+        steps.append(("renamed", os.stat(part).st_ino))
+        replace(part, final)
+
+    monkeypatch.setattr(os, "fsync", lambda descriptor: steps.append(("flushed", os.fstat(descriptor).st_ino)))
+    monkeypatch.setattr(os, "replace", rename)
+    write_text(tmp_path / "a.txt", "new")
+    written = (tmp_path / "a.txt").stat().st_ino
+    assert steps == [("flushed", written), ("renamed", written)]
 
 
 @pytest.mark.parametrize("failure", [Interrupted, KeyboardInterrupt, SystemExit])
@@ -143,50 +171,73 @@ def test_an_error_of_the_disk_names_the_file_and_not_the_temporary_one(tmp_path)
 # a full disk
 
 
-@pytest.fixture
+@contextmanager
 def little_room():
-    """No file may grow beyond 1 kB."""
+    """No file may grow beyond 1 kB; only for a moment, for pytest writes files too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_an_error_that_names_the_file_and_the_old_content_stays(tmp_path, little_room):
+def test_a_full_disk_is_an_error_that_names_the_file_and_the_old_content_stays(tmp_path):
     (tmp_path / "a.txt").write_text("old")
-    with pytest.raises(OSError, match="File too large") as caught:
+    with pytest.raises(OSError, match="File too large") as caught, little_room():
         write_text(tmp_path / "a.txt", "x" * 5000)
     assert caught.value.filename == str(tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert names_in(tmp_path) == ["a.txt"]
 
 
-def test_rows_that_find_no_room_name_their_file_too(tmp_path, little_room):
+def test_rows_that_find_no_room_name_their_file_too(tmp_path):
     new_npy(tmp_path / "a.npy", (2, 10), np.float32)
-    with pytest.raises(OSError, match="File too large") as caught:
+    with pytest.raises(OSError, match="File too large") as caught, little_room():
         write_rows(tmp_path / "a.npy", 0, np.zeros((200, 10), np.float32))
     assert caught.value.filename == str(tmp_path / "a.npy")
-    with pytest.raises(OSError, match="File too large") as caught:
+    with pytest.raises(OSError, match="File too large") as caught, little_room():
         new_npy(tmp_path / "b.npy", (200, 10), np.float32)
     assert caught.value.filename == str(tmp_path / "b.npy")
 
 
-def test_a_scratch_folder_without_room_is_named_after_its_home(tmp_path, little_room):
-    with pytest.raises(OSError, match="File too large") as caught, scratch_folder(tmp_path) as scratch:
+def test_a_scratch_folder_without_room_is_named_after_its_home(tmp_path):
+    with pytest.raises(OSError, match="File too large") as caught, little_room(), scratch_folder(tmp_path) as scratch:
         (scratch / "windows").write_bytes(bytes(5000))
     assert caught.value.filename == str(tmp_path)
     assert names_in(tmp_path) == []
 
 
-def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path, little_room):
+def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path):
     tensors = {"w": torch.zeros(1000)}
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), little_room():
         Checkpoint(tmp_path, "source", "0" * 16).save(tensors)
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), little_room():
         persistence._write_weights(tmp_path, tensors)
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), little_room():
         source_store._save(tmp_path, Trained(torch.nn.Linear(100, 100), {}, 0.0))
     assert names_in(tmp_path) == []
+
+
+# what a killed writer leaves
+
+
+@pytest.mark.parametrize("name", ["a.json", "a", "a.tar.gz"])
+def test_the_temporary_file_of_a_killed_writer_is_removed(tmp_path, name):
+    with replacing(tmp_path / name) as part:
+        pass
+    part.touch()
+    remove_leftovers(tmp_path)
+    assert names_in(tmp_path) == [name]
+
+
+def test_files_of_other_people_are_no_leftovers(tmp_path):
+    theirs = [".a.ABCD1234.part", ".mine.part", "a.abcd1234.part.json", "a.part.json"]
+    for name in theirs:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    remove_leftovers(tmp_path / "nowhere")
+    assert names_in(tmp_path) == theirs
 
 
 # links, devices and pipes. None of these is a device of the machine: a test that fails as root would replace it.
@@ -326,6 +377,38 @@ def test_sha256_agrees_with_hashlib_on_a_file_larger_than_a_chunk(tmp_path):
     assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
 
 
+# npz files
+
+
+def test_the_arrays_of_an_npz_are_read_all_or_those_that_are_asked_for(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.arange(3), y=np.array(["b"]))
+    assert {key: array.tolist() for key, array in read_npz(path).items()} == {"x": [0, 1, 2], "y": ["b"]}
+    assert read_npz(path, ["x", "unknown"]).keys() == {"x"}
+
+
+def test_pickled_objects_in_an_npz_are_refused_where_they_are_asked_for(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.array([{}], object), y=np.ones(3))
+    with refusal(path, "x contains pickled objects, which could run code", NotReadable):
+        read_npz(path)
+    assert read_npz(path, ["y"]).keys() == {"y"}
+
+
+def test_a_file_that_is_no_npz_is_refused(tmp_path):
+    with refusal(tmp_path / "none.npz", "no such file", NotReadable):
+        read_npz(tmp_path / "none.npz")
+    np.save(tmp_path / "single.npy", np.ones(3))
+    with refusal(tmp_path / "single.npy", "a single array, not an npz", NotReadable):
+        read_npz(tmp_path / "single.npy")
+    (tmp_path / "text.npz").write_text("hello\nworld\n")
+    with refusal(tmp_path / "text.npz", "not an npz", NotReadable):
+        read_npz(tmp_path / "text.npz")
+    (tmp_path / "half.npz").write_bytes(b"PK\x03\x04")
+    with refusal(tmp_path / "half.npz", "not an npz, or damaged", NotReadable):
+        read_npz(tmp_path / "half.npz")
+
+
 # .npy files in parts
 
 
@@ -345,6 +428,14 @@ def test_rows_not_written_yet_are_zero(tmp_path):
     assert map_npy(tmp_path / "a.npy").tolist() == [0, 7, 0]
 
 
+def test_rows_are_on_the_disk_when_they_are_written(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda _: flushed.append(map_npy(tmp_path / "a.npy").tolist()))
+    new_npy(tmp_path / "a.npy", (3,), np.int32)
+    write_rows(tmp_path / "a.npy", 1, np.array([7]))
+    assert flushed == [[0, 7, 0]]
+
+
 def test_a_mapped_file_cannot_be_written_to(tmp_path):
     np.save(tmp_path / "a.npy", np.ones(3))
     with pytest.raises(ValueError, match="read-only"):
@@ -358,3 +449,6 @@ def test_a_file_that_is_no_array_is_refused(tmp_path):
     path.write_bytes(b"\x93NUMPY")
     with pytest.raises(NotReadable, match="damaged"):
         map_npy(path)
+    np.savez(tmp_path / "a.npz", x=np.ones(3))
+    with refusal(tmp_path / "a.npz", "several arrays, not one", NotReadable):
+        map_npy(tmp_path / "a.npz")

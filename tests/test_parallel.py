@@ -143,21 +143,23 @@ def test_nothing_is_left_in_home_or_temporary_folder(process_outcomes, home, tem
     assert list(temporary.iterdir()) == []
 
 
+def outcomes_beside_a_long_task(folder, task):
+    """What comes of "short" and of "long", which ends only once an outcome has come out."""
+    marker = folder / "an outcome has come out"
+    for outcome in run_all(do, {"long": ("wait_for", str(marker)), "short": task}, jobs=2):
+        marker.touch()
+        yield outcome
+
+
 def test_a_long_task_survives_a_neighbour_that_dies_twice(tmp_path):
-    def work(task):
-        if task == "long":
-            time.sleep(2)
-            return os.getpid()
-        return os.kill(os.getpid(), signal.SIGKILL)
-
-    found = {outcome.key: outcome for outcome in run_all(work, {"deadly": "deadly", "long": "long"}, jobs=2)}
-    assert (found["long"].error, found["long"].attempts) == (None, 1)
-    assert (found["deadly"].error, found["deadly"].attempts) == ("worker died (signal SIGKILL)", 2)
+    deadly, long = outcomes_beside_a_long_task(tmp_path, ("be_killed", None))
+    assert deadly == Outcome("short", None, "worker died (signal SIGKILL)", None, 2)
+    assert long == Outcome("long", "waited", None, None, 1)
 
 
-def test_outcomes_come_as_they_are_ready():
-    naps = {"long": 3.0, "short": 0.0}
-    assert [outcome.key for outcome in run_all(time.sleep, naps, jobs=2)] == ["short", "long"]
+def test_outcomes_come_as_they_are_ready(tmp_path):
+    found = outcomes_beside_a_long_task(tmp_path, ("count", 3))
+    assert [outcome.key for outcome in found] == ["short", "long"]
 
 
 def test_one_job_runs_in_a_process_of_its_own():

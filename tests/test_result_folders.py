@@ -1,4 +1,4 @@
-"""Predictions that were cut off, wherever the cut is."""
+"""What a folder of results says about itself, and predictions that were cut off, wherever the cut is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ import pytest
 from conftest import refusal
 
 from transpl.errors import NotReadable
-from transpl.files import write_json
+from transpl.files import read_json, write_json
 from transpl.report.adaptation.saved import read_saved
-from transpl.result_folders import require_whole_predictions
+from transpl.result_folders import (
+    TARGETS,
+    UNFINISHED,
+    begin_many,
+    being_written,
+    holds_many,
+    is_unfinished,
+    require_for_one,
+    require_whole,
+    require_whole_predictions,
+)
 from transpl.review import review_job
 
 P = np.array([[0.25, 0.75], [1 - 3.2e-05, 3.2e-05], [0.0, 1.0], [0.3, 0.7000000000000001]])
@@ -51,3 +61,70 @@ def test_a_summary_that_counts_no_rows_asks_for_none(tmp_path):
     require_whole_predictions(tmp_path, TABLE)
     write_json(tmp_path / "summary.json", {"of": "old"})
     require_whole_predictions(tmp_path, TABLE)
+
+
+def test_probabilities_add_up_to_one_but_for_rounding(tmp_path):
+    require_whole_predictions(tmp_path, pd.DataFrame({"p_a": [0.3333], "p_b": [0.3333], "p_c": [0.3333]}))
+    cut = pd.DataFrame({"p_a": [0.25, 0.25], "p_b": [0.75, 0.748]})  # the second was 0.75 too
+    with refusal(tmp_path / "predictions.csv", "row 2 of 2 is cut off", NotReadable):
+        require_whole_predictions(tmp_path, cut)
+
+
+# one target or many, finished or not
+
+
+@pytest.fixture
+def leftovers(tmp_path):
+    """What killed writers left in a folder and in its model."""
+    (tmp_path / "model").mkdir()
+    parts = [home / ".a.json.abcd1234.part.json" for home in (tmp_path, tmp_path / "model")]
+    for part in parts:
+        part.touch()
+    return parts
+
+
+def test_a_folder_is_marked_while_it_is_written_and_without_leftovers(tmp_path, leftovers):
+    with being_written(tmp_path):
+        assert is_unfinished(tmp_path)
+        assert "again" in read_json(tmp_path / UNFINISHED)["what_to_do"]
+        assert not any(part.exists() for part in leftovers)
+    assert not is_unfinished(tmp_path)
+    require_whole(tmp_path)
+
+
+def test_the_mark_stays_where_writing_was_interrupted_and_speaks_for_the_model_too(tmp_path):
+    with pytest.raises(KeyboardInterrupt), being_written(tmp_path):
+        raise KeyboardInterrupt
+    for folder in (tmp_path, tmp_path / "model"):
+        with refusal(tmp_path, "interrupted.*Run transpl adapt .* again", NotReadable):
+            require_whole(folder)
+    with being_written(tmp_path):
+        pass
+    require_whole(tmp_path)
+
+
+def test_a_folder_of_many_is_known_from_its_first_moment(tmp_path, leftovers):
+    assert not holds_many(tmp_path)
+    begin_many(tmp_path, iter(["b", "a"]))
+    assert holds_many(tmp_path)
+    assert read_json(tmp_path / TARGETS) == {"targets": ["b", "a"]}
+    assert not any(part.exists() for part in leftovers)
+    begin_many(tmp_path, ["c"])  # as often as it is resumed
+
+
+@pytest.mark.parametrize("name", ["summary.json", "predictions.csv", UNFINISHED])
+def test_the_folder_of_one_target_is_not_taken_for_many(tmp_path, name):
+    (tmp_path / name).touch()
+    with refusal("out", "holds the results of one target"):
+        begin_many(tmp_path, ["a"])
+    assert not holds_many(tmp_path)
+    require_for_one(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["summary.csv", TARGETS])
+def test_the_folder_of_many_targets_is_not_taken_for_one(tmp_path, name):
+    require_for_one(tmp_path)
+    (tmp_path / name).touch()
+    assert holds_many(tmp_path)
+    with refusal("out", "holds many targets"):
+        require_for_one(tmp_path)

@@ -170,6 +170,14 @@ def test_additive_smoothing_compares_smoothed_rows():
     np.testing.assert_allclose(channel_distances(source, target, SWAP, "additive", 0.1), [5 / 12], atol=1e-15)
 
 
+def test_pseudocounts_are_added_before_rows_are_compared():
+    # epsilon 0.5. row 0: (3.5, 1.5) / 5 against (1.5, 3.5) / 5 costs 0.4.
+    # row 1: empty becomes (1/2, 1/2) against (1.5, 0.5) / 2 costs 0.25.
+    source = TransitionCounts(np.array([[[3, 1], [0, 0]]]))
+    target = TransitionCounts(np.array([[[1, 3], [1, 0]]]))
+    np.testing.assert_allclose(row_distances(source, target, SWAP, "pseudocount", 0.5), [[0.4, 0.25]], atol=1e-15)
+
+
 def test_additive_distances_agree_with_linear_programming_on_smoothed_rows():
     source, target, cost, eps = random_counts(6), random_counts(7), random_cost(6), 0.05
     expected = np.zeros((3, 5))

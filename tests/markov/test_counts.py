@@ -241,6 +241,18 @@ def test_additive_smoothing_is_by_one_in_a_million_unless_told():
     np.testing.assert_allclose(counts.probabilities("additive")[0, 0, 1], 1e-6 / (1 + 2e-6), rtol=1e-12)
 
 
+def test_a_pseudocount_is_added_to_every_count():
+    # row 0: (3 + 0.5) / (4 + 2 * 0.5) and (1 + 0.5) / 5; row 1: 0.5 / 1 twice. The default is 0.1.
+    np.testing.assert_allclose(HAND.probabilities("pseudocount", 0.5), [[[0.7, 0.3], [0.5, 0.5]]], rtol=1e-15)
+    np.testing.assert_allclose(HAND.probabilities("pseudocount")[0, 0], [3.1 / 4.2, 1.1 / 4.2], rtol=1e-15)
+
+
+def test_a_pseudocount_may_exceed_one_but_must_be_positive():
+    np.testing.assert_allclose(HAND.probabilities("pseudocount", 2)[0, 0], [5 / 8, 3 / 8], rtol=1e-15)
+    with refusal("epsilon", "positive"):
+        HAND.probabilities("pseudocount", 0)
+
+
 def test_probabilities_have_the_shape_of_the_counts():
     codes = random_codes(5)
     labelled = TransitionCounts.from_codes(codes, 4, np.arange(len(codes)) % 3)
@@ -345,7 +357,8 @@ def test_no_transitions_are_the_identity(a):
 @MODEST
 @given(count_tensors(highest=3))
 def test_rows_of_probabilities_sum_to_one_where_they_should(a):
-    np.testing.assert_allclose(a.probabilities("additive").sum(axis=-1), 1, rtol=1e-12)
+    for smoothing in ("additive", "pseudocount"):
+        np.testing.assert_allclose(a.probabilities(smoothing).sum(axis=-1), 1, rtol=1e-12)
     seen = a.counts.sum(axis=-1) > 0
     np.testing.assert_allclose(a.probabilities("none").sum(axis=-1), np.where(seen, 1, 0), rtol=1e-12)
 
@@ -454,11 +467,13 @@ def test_a_truncated_file_is_reported_in_one_line(saved, share):
         TransitionCounts.load(path)
 
 
-def test_a_file_with_any_one_damaged_byte_gives_the_counts_or_a_complaint_in_one_line(saved):
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_file_with_any_one_damaged_byte_gives_the_counts_or_a_complaint_in_one_line(saved, step):
     path, original = saved
     content = path.read_bytes()
+    positions = range(0, len(content), step)
     complaints = []
-    for position in range(len(content)):
+    for position in positions:
         damaged = bytearray(content)
         damaged[position] ^= 0xFF
         path.write_bytes(damaged)
@@ -466,7 +481,7 @@ def test_a_file_with_any_one_damaged_byte_gives_the_counts_or_a_complaint_in_one
             assert TransitionCounts.load(path) == original
         except NotReadable as error:
             complaints.append(str(error))
-    assert len(complaints) > len(content) / 4
+    assert len(complaints) > len(positions) / 4
     assert [complaint for complaint in complaints if "\n" in complaint] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,3 +123,8 @@ def test_a_common_opinion_is_the_geometric_mean_of_the_views():
     assert found[1, 0] == pytest.approx(1.0, abs=1e-5)
     assert np.isfinite(np.log(found)).all()
     assert np.array_equal(common_opinion(q[:, :1]), q[:, 0])
+
+
+def test_a_classifier_that_is_to_vote_must_have_an_opinion():
+    with refusal("opinion", "the classifier's"):
+        joined_vote(np.zeros((1, 1, 2)), np.ones(1), classifier_sharpness=1.0)

@@ -44,6 +44,8 @@ def random_case(seed, windows=6, channels=2, patches=7, n_codes=3, classes=3, ra
 def probability_by_hand(row, j, smoothing, epsilon):
     """p(j) of one row of counts, under a smoothing rule."""
     total = sum(row)
+    if smoothing == "pseudocount":
+        return (row[j] + epsilon) / (total + len(row) * epsilon)
     share = [count / total if total else 0.0 for count in row]
     if smoothing == "floor":
         return share[j] if share[j] > 0 else epsilon
@@ -80,7 +82,8 @@ def test_the_likelihood_of_one_window_is_as_by_hand():
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("length", ["transitions", "codes"])
 @pytest.mark.parametrize(
-    ("smoothing", "epsilon"), [("floor", 1e-4), ("floor", 0.02), ("additive", 1e-6), ("additive", 0.1)]
+    ("smoothing", "epsilon"),
+    [("floor", 1e-4), ("floor", 0.02), ("additive", 1e-6), ("additive", 0.1), ("pseudocount", 0.1)],
 )
 def test_likelihoods_agree_with_explicit_loops(smoothing, epsilon, length, ragged):
     codes, class_counts = random_case(1, ragged=ragged)
@@ -271,6 +274,11 @@ def test_a_prior_of_zero_on_the_only_class_with_source_rows_is_refused(prior):
     class_counts = TransitionCounts.from_codes([[[0, 1]]], 2, [0], n_classes=2)
     with refusal("log_likelihoods, prior", "positive prior"):
         label_probabilities(log_likelihoods([[[0, 1]]], class_counts), [1.0], prior)
+
+
+def test_likelihoods_that_are_no_numbers_are_refused():
+    with refusal("log_likelihoods, prior"):
+        channel_posteriors([[[NAN, 0.0]]])
 
 
 def test_sources_without_any_transition_are_refused():

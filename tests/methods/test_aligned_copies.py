@@ -101,6 +101,12 @@ def test_degenerate_channels_do_no_harm(spoil):
         assert_others_are_aligned(copies, source)
 
 
+def test_a_direction_that_the_target_lacks_is_not_blown_up():
+    """Two channels are equal: a thousandth of a variance lets their difference grow by 1 / sqrt(0.001) or so."""
+    both_alike = np.repeat(TARGET[:, :1], 2, axis=1)
+    assert 15 < np.linalg.norm(between(SOURCE[:, :2], both_alike).matrix, 2) < 50
+
+
 @pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-8, 1e-12])
 @pytest.mark.parametrize("where", ["source", "target"])
 def test_a_nearly_constant_channel_does_no_harm_to_others(noise, where):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transpl.network import Network, NetworkSettings
+from transpl.network import Network, NetworkSettings, inference
 from transpl.network.inference import (
     channel_summaries,
     class_probabilities,
@@ -40,11 +40,12 @@ def test_a_memory_map_gives_what_the_array_gives(network, tmp_path, function, dt
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_slice_and_a_choice_of_rows_give_their_rows(network, function):
+def test_a_slice_and_a_choice_of_rows_give_their_rows(monkeypatch, network, function):
+    monkeypatch.setattr(inference, "BATCH", 1)
     windows = as_windows(X)
-    whole = function(network, windows, batch=1)
-    assert np.array_equal(function(network, windows[::2], batch=1), whole[::2])
-    assert np.array_equal(function(network, windows[[5, 3]], batch=1), whole[[5, 3]])
+    whole = function(network, windows)
+    assert np.array_equal(function(network, windows[::2]), whole[::2])
+    assert np.array_equal(function(network, windows[[5, 3]]), whole[[5, 3]])
 
 
 def test_what_the_head_sees_is_features_hidden_layer_and_probabilities(network):
@@ -77,7 +78,7 @@ def test_shorter_windows_keep_minus_one(network):
 
 
 @pytest.mark.parametrize("lengths", [[16, 8, 16, 11, 8], [16] * 5])
-def test_the_reconstruction_error_is_the_mean_over_all_values_whatever_the_batches(network, lengths):
+def test_the_reconstruction_error_is_the_mean_over_all_values_whatever_the_batches(monkeypatch, network, lengths):
     """Of long windows beside short ones, which fill batches of their own."""
     longest_first = sorted(lengths, reverse=True)
     series = [20 * i * x[:, :length] for i, (x, length) in enumerate(zip(X, longest_first, strict=False))]
@@ -89,7 +90,8 @@ def test_the_reconstruction_error_is_the_mean_over_all_values_whatever_the_batch
             squares.append((network(x).reconstruction - patches).square().flatten().double())
     expected = float(torch.cat(squares).mean())
     for batch in (1, 2, 3, 5):
-        assert reconstruction_error(network, as_windows(series), batch) == pytest.approx(expected, rel=1e-5)
+        monkeypatch.setattr(inference, "BATCH", batch)
+        assert reconstruction_error(network, as_windows(series)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_summaries_of_channels_have_the_features_as_their_mean(network):

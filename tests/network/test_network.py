@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from transpl.errors import InputError
-from transpl.network import Network, NetworkSettings
+from transpl.network import Network, NetworkSettings, inference
 from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
 from transpl.network.transformer import sinusoids
 from transpl.windows import as_windows
@@ -132,11 +132,13 @@ def test_codebooks_start_on_real_patches_only(network):
     assert torch.allclose(network.quantizer.coarse.vectors, twin.quantizer.coarse.vectors, atol=1e-5)
 
 
-def test_batches_do_not_change_inference(network):
+def test_batches_do_not_change_inference(monkeypatch, network):
     windows = as_windows(np.random.default_rng(0).normal(size=(11, 2, 16)))
-    assert np.array_equal(coarse_codes(network, windows, batch=3), coarse_codes(network, windows, batch=100))
-    assert np.allclose(class_probabilities(network, windows, batch=4), class_probabilities(network, windows), atol=1e-6)
-    assert np.allclose(class_probabilities(network, windows).sum(axis=1), 1.0)
+    codes, probabilities = coarse_codes(network, windows), class_probabilities(network, windows)
+    monkeypatch.setattr(inference, "BATCH", 3)
+    assert np.array_equal(coarse_codes(network, windows), codes)
+    assert np.allclose(class_probabilities(network, windows), probabilities, atol=1e-6)
+    assert np.allclose(probabilities.sum(axis=1), 1.0)
 
 
 def test_inference_restores_the_mode(network):

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from conftest import refusal
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import expit
 
 from transpl.training.risks import density_ratio, dev, iwcv, source_risk
 
@@ -81,6 +83,29 @@ def test_density_ratio_is_a_function_of_its_seed_and_leaves_global_randomness_al
     assert np.array_equal(first, density_ratio(*data, seed=3))
     assert not np.array_equal(first, density_ratio(*data, seed=4))
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_density_ratio_does_not_depend_on_the_units_of_features():
+    data = clouds(5)
+    scale, offset = np.array([1e3, 1.0, 1e-3, 1.0]), np.array([500.0, 0.0, -3.0, 0.0])
+    other_units = (z * scale + offset for z in data)
+    np.testing.assert_allclose(density_ratio(*other_units, seed=0), density_ratio(*data, seed=0), rtol=1e-3)
+
+
+def test_density_ratio_is_by_the_learning_rate_that_tells_held_out_rows_apart_best(monkeypatch):
+    """The one in the middle learns something, the others say one half whatever they see."""
+
+    def fit(z, y, learning_rate, seed):
+        def predict_proba(z):
+            p = expit(5 * z[:, 0]) if learning_rate == 0.05 else np.full(len(z), 0.5)
+            return np.stack([1 - p, p], axis=1)
+
+        return SimpleNamespace(predict_proba=predict_proba)
+
+    monkeypatch.setattr("transpl.training.risks._fit", fit)
+    like_source, like_target = density_ratio(np.zeros((20, 1)), np.ones((20, 1)), [[0.0], [1.0]], seed=0)
+    assert like_source < 0.1
+    assert like_target > 10
 
 
 def test_domains_far_apart_still_give_finite_weights():

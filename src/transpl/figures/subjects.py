@@ -19,6 +19,7 @@ from transpl.jobs import load_model
 from transpl.methods import TransPLMethod
 from transpl.sample import FILE, load_sample
 from transpl.studies.subject import BothSides, Subject
+from transpl.windows import name_channels
 
 Say = Callable[[str], None]
 
@@ -79,9 +80,7 @@ def _of_job(folder: Path) -> Subject:
         group=name,
         method=method,
         class_names=tuple(str(label) for label in model.classes_),
-        channel_names=tuple(f"channel {d}" for d in range(model.n_channels_))
-        if sample is None
-        else sample.channel_names,
+        channel_names=name_channels(None if sample is None else sample.channel_names, model.n_channels_),
         sides=None if sample is None else BothSides(sample.source, sample.target, sample.target_rows),
         target_counts=method.state.recorded_counts,
     )

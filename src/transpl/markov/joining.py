@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp, softmax
 
+from transpl.errors import wrong
 from transpl.markov.posterior import channel_posteriors, log_channel_posteriors, weighted_vote
 
 VOTES = ("mean", "product")
@@ -26,12 +27,17 @@ def joined_vote(
     r"""y_k = softmax_k [ c log y'_k ], (windows, K), y' of `joined_channels` or, if the classifier votes, of both.
 
     From one to the next go logarithms: a power c below 1 brings back what was too small for a float before it.
+
+    opinion, classifier_sharpness : q and b of `log_joined_with_classifier`; without b the classifier does not vote
+    temper : c
     """
     of_channels = (log_likelihoods, shares, prior, prior_temperature, vote, sharpness)
     if classifier_sharpness is None and temper == 1:
         return joined_channels(*of_channels)
     log_y = log_joined_channels(*of_channels)
-    if opinion is not None and classifier_sharpness is not None:
+    if classifier_sharpness is not None:
+        if opinion is None:
+            raise wrong("opinion", expected="the classifier's, which is to vote", got=None, advice="Encode it too.")
         log_y = log_joined_with_classifier(log_y, opinion, classifier_sharpness)
     return softmax(temper * log_y, axis=1)
 

@@ -32,12 +32,12 @@ class ATTSettings(AdaptSettings):
     target_weight : of target rows; with 0 there is nothing to learn, the source model stays
     """
 
-    pretrain_epochs: int = 5
-    rounds: int = 20
-    round_epochs: int = 5
-    threshold: float = 0.9
-    overlap_weight: float = 0.01
-    target_weight: float = 1.0
+    pretrain_epochs: int = TriTraining.pretrain_epochs
+    rounds: int = TriTraining.rounds
+    round_epochs: int = TriTraining.round_epochs
+    threshold: float = TriTraining.threshold
+    overlap_weight: float = TriTraining.overlap_weight
+    target_weight: float = TriTraining.target_weight
 
     def __post_init__(self) -> None:
         self.tri_training()

@@ -128,11 +128,11 @@ def train_code_network(
 
 
 @torch.no_grad()
-def code_probabilities(network: CodeNetwork, codes: NDArray[np.integer], batch: int = BATCH) -> NDArray[np.float64]:
+def code_probabilities(network: CodeNetwork, codes: NDArray[np.integer]) -> NDArray[np.float64]:
     """softmax of the logits of codes (n, D, N), (n, K)."""
     device = next(network.parameters()).device
     rows = torch.from_numpy(codes)
-    logits = [network(rows[index].to(device)).cpu().double() for index in ordered_batches(len(rows), batch)]
+    logits = [network(rows[index].to(device)).cpu().double() for index in ordered_batches(len(rows), BATCH)]
     return torch.cat(logits).softmax(dim=-1).numpy()
 
 

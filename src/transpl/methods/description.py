@@ -13,6 +13,7 @@ from transpl.methods.settings import PAPER, SourceSettings
 
 _ENTRY_OF_SETTINGS = re.compile(r"(\w+(?:, \w+)*) : (.+)")
 _WEIGHT = "_weight"
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,19 @@ def values_in_words(values: Mapping[str, Any]) -> str:
 
 
 def _presets(settings: type[SourceSettings]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By preset and data set: the values that differ from the defaults."""
-    own = {each.name for each in fields(settings)}
+    """By preset and data set: the values that it sets."""
     return {
         preset: {
-            dataset: {name: value for name, value in values.items() if name in own}
+            dataset: _values_that_hold(settings.for_dataset(dataset, preset), values)
             for dataset, values in per_dataset.items()
         }
         for preset, per_dataset in {"paper": PAPER, **settings.presets}.items()
     }
+
+
+def _values_that_hold(made: SourceSettings, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without those that the method does not have, or does not take over."""
+    return {name: value for name, value in values.items() if getattr(made, name, _ABSENT) == value}
 
 
 def _words_of(docstring: str) -> dict[str, str]:

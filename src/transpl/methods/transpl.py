@@ -128,20 +128,28 @@ class TransPLMethod(Method):
         """
         mode = self.default_mode if mode is None else mode
         one_of("mode", mode, MODES)
-        state = self.state
-        if self._source is not None:
+        if self._source is not None or self._state is None:  # a loaded model has a state without a source
             self.check_target(target)
         if mode == "finetune":
             self.source_rows()
+        self._adapt(target, self.checked_prior(prior), mode, few_labels)
+
+    def _adapt(
+        self,
+        target: Windows,
+        prior: NDArray[np.float64] | None,
+        mode: str = "markov",
+        few_labels: NDArray[np.int64] | None = None,
+    ) -> None:
         start = time.perf_counter()
-        there, coded = state.unadapted(), None
+        there, coded = self.state.unadapted(), None
         if mode == "finetune" or self.settings.refine_rounds or self.settings.aligned_copies:
             there, coded = self._met(target, there)
         next_state = replace(
             there,
             target_counts=self.count(target, there) if coded is None else self.count_codes(coded.codes),
             labelled_counts=self._labelled_counts(target, coded, few_labels, there),
-            prior=self.checked_prior(prior),
+            prior=prior,
             mode="markov",
         )
         labels = None
@@ -203,9 +211,6 @@ class TransPLMethod(Method):
     def _answering_network(self) -> Network | ChannelHead:
         adapted = self.state.adapted_network
         return self.state.source_network if adapted is None else adapted
-
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
-        self.adapt(target, prior)
 
     @property
     def history(self) -> dict[str, History]:

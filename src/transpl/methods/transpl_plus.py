@@ -18,7 +18,11 @@ class TransPLMarkov(TransPLMethod):
 
 @register("transpl-plus", family="own", needs="source, target", reference=_REFERENCE)
 class TransPLPlus(TransPLMethod):
-    """Codes and classifier vote together, calibrated on the source, and class matrices follow the target."""
+    """Codes and classifier vote together, calibrated on the source, and class matrices follow the target.
+
+    Of the paper's values per data set it takes those of the network and its training; `sigma` and `prior_temperature`
+    are the same everywhere.
+    """
 
     Settings = TransPLPlusSettings
     default_mode = MODE_OF["plus"]

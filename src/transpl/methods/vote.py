@@ -89,9 +89,7 @@ class Vote:
 
     def probabilities(self, coded: Coded) -> NDArray[np.float64]:
         """y, (n, K)."""
-        settings, heeded = self.settings, self.classifier_sharpness is not None
-        opinion = coded.opinion if heeded else None
-        assert not heeded or opinion is not None, "windows were coded without the classifier's opinion"
+        settings = self.settings
         return joined_vote(
             mean_over_transitions(coded.codes, self.log_probabilities, settings.length),
             self.shares,
@@ -99,7 +97,7 @@ class Vote:
             settings.prior_temperature,
             settings.vote,
             self.sharpness,
-            opinion,
+            coded.opinion,
             self.classifier_sharpness,
             self.temper,
         )

@@ -23,28 +23,26 @@ BATCH = 32  # larger batches leave the processor's cache and are slower
 BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
 
 
-def coarse_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
+def coarse_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
     """Coarse codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
-    return in_batches(network, windows, network.codes, batch, code_type(network.settings.n_coarse))
+    return in_batches(network, windows, network.codes, code_type(network.settings.n_coarse))
 
 
-def fine_codes(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.integer]:
+def fine_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
     """Fine codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
-    return in_batches(network, windows, network.fine_codes, batch, code_type(network.settings.n_fine))
+    return in_batches(network, windows, network.fine_codes, code_type(network.settings.n_fine))
 
 
-def class_probabilities(classifier: Classifier, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.float64]:
     """softmax in float64 of the logits that a module's `classify` gives, (n, K)."""
 
     def probabilities(x: Tensor, lengths: Tensor | None) -> Tensor:
         return classifier.classify(x, lengths).cpu().double().softmax(dim=-1)
 
-    return in_batches(classifier, windows, probabilities, batch)
+    return in_batches(classifier, windows, probabilities)
 
 
-def codes_and_classes(
-    network: Network, windows: Windows, batch: int = BATCH
-) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
+def codes_and_classes(network: Network, windows: Windows) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
     """Coarse codes (n, D, N) and class probabilities (n, K) in one pass of the encoder."""
     K = network.settings.n_classes
 
@@ -52,19 +50,19 @@ def codes_and_classes(
         codes, logits = network.codes_and_logits(x, lengths)
         return torch.cat([codes.flatten(1).cpu().double(), logits.cpu().double().softmax(dim=-1)], dim=1)
 
-    found = in_batches(network, windows, side_by_side, batch)
+    found = in_batches(network, windows, side_by_side)
     codes = found[:, :-K].reshape(len(found), windows.n_channels, -1)
     return codes.astype(code_type(network.settings.n_coarse)), np.ascontiguousarray(found[:, -K:])
 
 
-def features(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+def features(network: Network, windows: Windows) -> NDArray[np.float64]:
     """z (n, d), the mean of the summaries over channels."""
-    return in_batches(network, windows, network.features, batch)
+    return in_batches(network, windows, network.features)
 
 
-def channel_summaries(network: Network, windows: Windows, batch: int = BATCH) -> NDArray[np.float64]:
+def channel_summaries(network: Network, windows: Windows) -> NDArray[np.float64]:
     """The [CLS] vector of every channel, (n, D, d)."""
-    return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary, batch)
+    return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary)
 
 
 class Seen(NamedTuple):
@@ -75,7 +73,7 @@ class Seen(NamedTuple):
     probabilities: NDArray[np.float64]  # (n, K)
 
 
-def seen_by_head(network: Network, windows: Windows, batch: int = BATCH) -> Seen:
+def seen_by_head(network: Network, windows: Windows) -> Seen:
     """Features, hidden layer and class probabilities in one pass of the encoder."""
 
     def side_by_side(x: Tensor, lengths: Tensor | None) -> Tensor:
@@ -84,17 +82,17 @@ def seen_by_head(network: Network, windows: Windows, batch: int = BATCH) -> Seen
         return torch.cat([z, g, network.head[-1](g)], dim=1)
 
     d = network.settings.width
-    z, g, logits = np.split(in_batches(network, windows, side_by_side, batch), [d, 2 * d], axis=1)
+    z, g, logits = np.split(in_batches(network, windows, side_by_side), [d, 2 * d], axis=1)
     return Seen(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
 
 
-def reconstruction_error(network: Network, windows: Windows, batch: int = BATCH) -> float:
+def reconstruction_error(network: Network, windows: Windows) -> float:
     """Mean of (X - D(q))^2 over all values of whole patches; the batches do not matter."""
 
     def error(x: Tensor, lengths: Tensor | None) -> Tensor:
         return network(x, lengths).reconstruction_loss.expand(len(x))
 
-    errors = in_batches(network, windows, error, batch)
+    errors = in_batches(network, windows, error)
     if not windows.ragged:
         return float(errors.mean())
     # A batch's error is a mean over its patches: it weighs as much as it has of them.
@@ -126,7 +124,6 @@ def in_batches(
     module: nn.Module,
     windows: Windows,
     function: BatchFunction,
-    batch: int = BATCH,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
     """Apply a function of batches to all windows in eval mode, (n, ...)."""
@@ -134,7 +131,7 @@ def in_batches(
     was_training, ragged = module.training, windows.ragged
     module.eval()
     result: NDArray | None = None
-    for rows, part in windows.chunks(batch):
+    for rows, part in windows.chunks(BATCH):
         x = torch.from_numpy(part.in_memory().values).to(device)
         lengths = torch.from_numpy(part.lengths).to(device) if ragged else None
         found = function(x, lengths).cpu().numpy()

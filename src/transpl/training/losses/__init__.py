@@ -1,7 +1,7 @@
 """Losses of domain adaptation as pure functions of tensors, one idea per file."""
 
 from transpl.training.losses.coral import coral
-from transpl.training.losses.entropy import diversity, information_maximisation, mean_entropy, mean_entropy_of
+from transpl.training.losses.entropy import diversity, mean_entropy, mean_entropy_of
 from transpl.training.losses.mmd import mmd
 from transpl.training.losses.orthogonality import overlap
 from transpl.training.losses.proportions import proportion_divergence
@@ -12,7 +12,6 @@ from transpl.training.losses.sparsemax import sparsemax
 __all__ = [
     "coral",
     "diversity",
-    "information_maximisation",
     "mean_entropy",
     "mean_entropy_of",
     "mmd",

@@ -1,4 +1,4 @@
-"""Entropy of predictions, and information maximisation (SHOT, Liang et al. 2020)."""
+"""Entropy of predictions: of each, and of their mean (information maximisation, SHOT, Liang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,19 @@ def mean_entropy(logits: Tensor) -> Tensor:
     return -(log_p.exp() * log_p).sum() / max(1, len(logits))
 
 
-def information_maximisation(logits: Tensor, epsilon: float = SHOT_EPSILON) -> Tensor:
-    r"""(1/n) \sum_i H(p_i) - H(\bar p), \bar p = (1/n) \sum_i p_i: certain about each row, diverse over all.
+def mean_entropy_of(p: Tensor) -> Tensor:
+    r"""(1/n) \sum_i H(p_i), H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), without rows 0.
 
-    logits (n, K) -> (); negative, down to about -ln K.
-
-    The logs are of p + epsilon, as the authors have it. That shifts H by up to K epsilon, so the ideal values -ln K
-    (balanced and certain), 0 (uniform) and 0 (collapsed to a class) are met to about 1e-4, not exactly.
+    Epsilon is the authors'; it shifts H by up to K epsilon.
     """
-    p = F.softmax(logits, dim=-1)
-    return mean_entropy_of(p, epsilon) - diversity(p, epsilon)
+    return _entropies(p).sum() / max(1, len(p))
 
 
-def mean_entropy_of(p: Tensor, epsilon: float = SHOT_EPSILON) -> Tensor:
-    r"""(1/n) \sum_i H(p_i), H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), without rows 0."""
-    return _entropies(p, epsilon).sum() / max(1, len(p))
-
-
-def diversity(p: Tensor, epsilon: float = SHOT_EPSILON) -> Tensor:
+def diversity(p: Tensor) -> Tensor:
     r"""H(\bar p), \bar p = (1/n) \sum_i p_i, H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), without rows 0."""
-    return _entropies(p.sum(dim=0) / max(1, len(p)), epsilon)
+    return _entropies(p.sum(dim=0) / max(1, len(p)))
 
 
-def _entropies(p: Tensor, epsilon: float) -> Tensor:
+def _entropies(p: Tensor) -> Tensor:
     """(..., K) -> (...)."""
-    return -(p * (p + epsilon).log()).sum(dim=-1)
+    return -(p * (p + SHOT_EPSILON).log()).sum(dim=-1)
