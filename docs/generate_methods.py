@@ -5,6 +5,7 @@ python docs/generate_methods.py
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def _section(entry: Entry, first_with: Mapping[type[SourceSettings], str]) -> st
     settings = entry.method.Settings
     parts = [
         f"### {entry.name}",
-        entry.summary,
+        inspect.getdoc(entry.method) or "",
         f"Needs {entry.needs}." + ("" if entry.reference == "-" else f" {entry.reference}."),
     ]
     if first_with[settings] != entry.name:
