@@ -76,7 +76,7 @@ def test_held_out_rows_that_look_like_the_target_weigh_more():
         source=SimpleNamespace(windows=here), target=there, validation=SimpleNamespace(windows=held_out)
     )
     method = SimpleNamespace(features=lambda windows: windows, seed=0)
-    weights = Evidence(method, pair, evaluator=None).target_likeness
+    weights = Evidence(method, pair, None, None).target_likeness
     assert np.corrcoef(np.log(weights), held_out[:, 0])[0, 1] > 0.5
 
 
@@ -84,7 +84,7 @@ def test_held_out_rows_that_look_like_the_target_weigh_more():
 def test_a_risk_that_is_no_number_is_left_out(monkeypatch, risk):
     rules = {"dev": Rule("dev", "", (), lambda: risk), "iwcv": Rule("iwcv", "", (), lambda: 0.5)}
     monkeypatch.setattr("transpl.benchmark.selection.RULES", rules)
-    assert all_risks(None, None, None) == {"iwcv": 0.5}
+    assert all_risks(None, None, None, None) == {"iwcv": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def adapted():
     method = create("softmax", Execution("cpu", n_threads=1), **CHANGES)
     method.fit_source(pair.source, pair.validation)
     method.adapt(pair.target)
-    return method, pair, evaluator
+    return method, pair, evaluator, method.predict_proba(pair.test)
 
 
 def test_every_rule_judges_an_adapted_method(adapted):
@@ -104,8 +104,8 @@ def test_every_rule_judges_an_adapted_method(adapted):
 
 
 def test_rules_without_target_labels_do_not_ask_the_evaluator(adapted):
-    method, pair, _ = adapted
-    evidence = Evidence(method, pair, evaluator=None)
+    method, pair, *_ = adapted
+    evidence = Evidence(method, pair, None, None)
     for name in ("source_risk", "iwcv", "dev"):
         assert RULES[name].judge(evidence) == all_risks(*adapted)[name]
     with pytest.raises(AttributeError):
@@ -113,15 +113,15 @@ def test_rules_without_target_labels_do_not_ask_the_evaluator(adapted):
 
 
 def test_source_risk_does_not_look_at_the_target(adapted):
-    method, pair, _ = adapted
+    method, pair, *_ = adapted
     blind = SimpleNamespace(validation=pair.validation)
-    assert RULES["source_risk"].judge(Evidence(method, blind, None)) == all_risks(*adapted)["source_risk"]
+    assert RULES["source_risk"].judge(Evidence(method, blind, None, None)) == all_risks(*adapted)["source_risk"]
 
 
 def test_one_target_window_is_too_few_to_look_like_the_target(adapted):
-    method, pair, evaluator = adapted
+    method, pair, evaluator, answers = adapted
     single = SimpleNamespace(source=pair.source, validation=pair.validation, target=pair.target[:1])
-    assert all_risks(method, single, evaluator).keys() == {"source_risk", "few_shot", "target_oracle"}
+    assert all_risks(method, single, evaluator, answers).keys() == {"source_risk", "few_shot", "target_oracle"}
 
 
 def test_the_lowest_risk_wins_and_the_first_of_equals():

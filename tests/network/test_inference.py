@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,9 @@ from transpl.network.inference import (
     class_probabilities,
     coarse_codes,
     code_type,
+    codes_by_book,
     decoded_codes,
     features,
-    fine_codes,
     reconstruction_error,
     seen_by_head,
 )
@@ -22,6 +24,12 @@ from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
 X = np.random.default_rng(0).normal(size=(70, 2, 16)).astype(np.float32)
+
+
+def fine_codes(network, windows):
+    return codes_by_book(network, windows)["fine"]
+
+
 FUNCTIONS = [coarse_codes, fine_codes, class_probabilities]
 
 
@@ -61,7 +69,7 @@ def test_what_the_head_sees_is_features_hidden_layer_and_probabilities(network):
 def test_codes_take_one_byte_and_probabilities_are_float64(network):
     windows = as_windows(X)
     assert coarse_codes(network, windows).dtype == np.int8
-    assert fine_codes(network, windows).dtype == np.int8
+    assert {codes.dtype for codes in codes_by_book(network, windows).values()} == {np.dtype(np.int8)}
     assert class_probabilities(network, windows).dtype == np.float64
 
 
@@ -69,6 +77,16 @@ def test_codes_take_one_byte_and_probabilities_are_float64(network):
 def test_the_type_of_codes_holds_the_last_code_and_minus_one(n_codes, dtype):
     assert code_type(n_codes) == np.dtype(dtype)
     assert np.iinfo(code_type(n_codes)).max >= n_codes - 1
+
+
+def test_codes_of_books_of_any_size_have_a_type_each_and_come_from_one_pass(network):
+    large = Network(replace(SMALL, n_fine=200)).eval()
+    passes = []
+    large.encoder.register_forward_hook(lambda *_: passes.append(1))
+    codes = codes_by_book(large, as_windows(X[:32]))
+    assert len(passes) == 1
+    assert {book: found.dtype for book, found in codes.items()} == {"coarse": np.int8, "fine": np.int16}
+    assert np.array_equal(codes["coarse"], coarse_codes(large, as_windows(X[:32])))
 
 
 def test_shorter_windows_keep_minus_one(network):

@@ -6,7 +6,7 @@ import torch
 
 from transpl.errors import InputError
 from transpl.network import Network, NetworkSettings, inference
-from transpl.network.inference import class_probabilities, coarse_codes, fine_codes
+from transpl.network.inference import class_probabilities, coarse_codes, codes_by_book
 from transpl.network.transformer import sinusoids
 from transpl.windows import as_windows
 
@@ -35,7 +35,7 @@ def test_codes_and_classify_agree_with_the_full_pass(network):
     x = torch.randn(5, 2, 16)
     output = network(x)
     assert torch.equal(network.codes(x), output.coarse_codes)
-    assert torch.equal(network.fine_codes(x), output.fine_codes)
+    assert torch.equal(network.codes_by_book(x), torch.stack([output.coarse_codes, output.fine_codes], dim=1))
     assert torch.allclose(network.classify(x), output.logits)
 
 
@@ -89,7 +89,8 @@ def test_padding_changes_nothing(network):
     assert torch.equal(output.coarse_codes[1, :, :3], alone.coarse_codes[0])
     assert (output.coarse_codes[1, :, 3:] == -1).all()
     assert (output.fine_codes[1, :, 3:] == -1).all()
-    assert torch.equal(network.fine_codes(padded, lengths), output.fine_codes)
+    by_book = torch.stack([output.coarse_codes, output.fine_codes], dim=1)
+    assert torch.equal(network.codes_by_book(padded, lengths), by_book)
     assert torch.allclose(output.logits[1], alone.logits[0], atol=1e-5)
     assert torch.allclose(output.reconstruction[1, :, :3], alone.reconstruction[0], atol=1e-5)
     whole = network(x[:1])
@@ -112,8 +113,7 @@ def test_single_codebook_has_no_fine_codes():
     output = network(torch.randn(2, 1, 16))
     assert output.fine_codes is None
     assert "quantizer.fine.vectors" not in network.state_dict()
-    with pytest.raises(InputError, match="no fine codebook"):
-        fine_codes(network, as_windows(np.zeros((2, 1, 16))))
+    assert list(codes_by_book(network, as_windows(np.zeros((2, 1, 16))))) == ["coarse"]
 
 
 def test_codebooks_start_on_the_latents(network):

@@ -63,16 +63,16 @@ class Evaluator:
         right = {"accuracy": float((self._train.y[rows] == labels).mean())} if len(rows) else {}
         return {"rows": len(rows), "share": len(rows) / n, **right}
 
-    def test_risk(self, method: Method) -> float:
-        """Cross entropy of a method on the target's test part; an oracle, for comparison only."""
-        return _risk(method, self._test)
+    def test_risk(self, probabilities: ArrayLike) -> float:
+        """Cross entropy of class probabilities (n, K) of the target's test part; an oracle, for comparison only."""
+        return float(cross_entropies(self._checked(probabilities, self._test), self._test.y).mean())
 
     def few_shot_risk(self, method: Method, seed: int) -> float:
         """Cross entropy on a few labelled windows per class of the target's train part, the same for equal seeds."""
         rng = np.random.default_rng(seed)
         classes = [rng.permutation(np.flatnonzero(self._train.y == k))[:SHOTS] for k in np.unique(self._train.y)]
         rows = np.sort(np.concatenate(classes))
-        return _risk(method, Labelled(self._train.windows[rows], self._train.y[rows], self._train.n_classes))
+        return float(cross_entropies(method.predict_proba(self._train.windows[rows]), self._train.y[rows]).mean())
 
     def proportions(self) -> NDArray[np.float64]:
         """The class proportions (K,) of the target's train part: weak supervision."""
@@ -95,10 +95,6 @@ class Evaluator:
         if len(found) != len(part.y):
             raise wrong("answers", expected=f"{len(part.y)} rows", got=len(found), advice="Answer for every window.")
         return found
-
-
-def _risk(method: Method, part: Labelled) -> float:
-    return float(cross_entropies(method.predict_proba(part.windows), part.y).mean())
 
 
 def split_pair(dataset: Dataset, source: int, target: int) -> tuple[Pair, Evaluator]:

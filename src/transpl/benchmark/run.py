@@ -45,11 +45,12 @@ def run_method(
     method.start_from(model)
     started = time.perf_counter()
     answers = _adapted(method, pair, evaluator) if goal == "adapt" else _labelled(method, pair, evaluator)
+    answered = answers.probabilities
     result = replace(
         blank,
-        test={} if answers.probabilities is None else evaluator.score(answers.probabilities),
+        test={} if answered is None else evaluator.score(answered),
         pseudo_labels={when: evaluator.score_labels(found.labels) for when, found in answers.labels.items()},
-        risks=all_risks(method, pair, evaluator) if goal == "adapt" else {},
+        risks={} if answered is None else all_risks(method, pair, evaluator, answered),
         details=details_of(method, pair.target, evaluator),
         seconds={
             "source": method.source.seconds if method.starts_from_source else 0.0,

@@ -81,10 +81,13 @@ RULES = {
 
 
 class Evidence:
-    """What can be known about an adapted method, each piece made when a rule asks for it."""
+    """What can be known about an adapted method, each piece made when a rule asks for it.
 
-    def __init__(self, method: Method, pair: Pair, evaluator: Evaluator) -> None:
-        self._method, self._pair, self._evaluator = method, pair, evaluator
+    answers : its class probabilities (n, K) of the target's test part
+    """
+
+    def __init__(self, method: Method, pair: Pair, evaluator: Evaluator, answers: NDArray[np.float64]) -> None:
+        self._method, self._pair, self._evaluator, self._answers = method, pair, evaluator, answers
 
     @cached_property
     def source_losses(self) -> NDArray[np.float64]:
@@ -109,12 +112,12 @@ class Evidence:
     @cached_property
     def test_risk(self) -> float:
         """Of the target's test part."""
-        return self._evaluator.test_risk(self._method)
+        return self._evaluator.test_risk(self._answers)
 
 
-def all_risks(method: Method, pair: Pair, evaluator: Evaluator) -> dict[str, float]:
-    """The risk of an adapted method by every rule that can judge it."""
-    evidence = Evidence(method, pair, evaluator)
+def all_risks(method: Method, pair: Pair, evaluator: Evaluator, answers: NDArray[np.float64]) -> dict[str, float]:
+    """The risk of an adapted method by every rule that can judge it; answers : as in `Evidence`."""
+    evidence = Evidence(method, pair, evaluator, answers)
     judged = {name: rule.judge(evidence) for name, rule in RULES.items()}
     return {name: risk for name, risk in judged.items() if risk is not None and math.isfinite(risk)}
 

@@ -26,13 +26,13 @@ from transpl.methods.transpl_learning import label_rows, learn_labels, learn_vot
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, Vote, all_of, calibrated
-from transpl.network import ChannelHead, CodebookUsage, Network, codebook_usage
+from transpl.network import ChannelHead, Network, codebook_usage
 from transpl.network.inference import (
     class_probabilities,
     coarse_codes,
     codes_and_classes,
+    codes_by_book,
     decoded_codes,
-    fine_codes,
     in_batches,
     reconstruction_error,
 )
@@ -80,9 +80,10 @@ class TransPLMethod(Method):
         network, source = model.network, model.source
         start = time.perf_counter()
         with self.on_device(network):
-            coarse = coarse_codes(network, source.windows)
-            usage = _usage(network, source.windows, coarse)
+            codes = codes_by_book(network, source.windows)
             held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
+        usage = {book: codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
+        coarse = codes["coarse"]
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)
         moments = Moments.of_windows(source.windows)
@@ -412,10 +413,3 @@ class TransPLMethod(Method):
 def _chunks(coded: Coded) -> Chunks:
     parts = (slice(first, first + CHUNK) for first in range(0, len(coded.codes), CHUNK))
     return ((rows, coded.rows(rows)) for rows in parts)
-
-
-def _usage(network: Network, windows: Windows, coarse: Codes) -> dict[str, CodebookUsage]:
-    usage = {"coarse": codebook_usage(coarse, network.settings.n_coarse)}
-    if network.settings.n_fine:
-        usage["fine"] = codebook_usage(fine_codes(network, windows), network.settings.n_fine)
-    return usage

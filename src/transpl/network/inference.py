@@ -28,9 +28,11 @@ def coarse_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
     return in_batches(network, windows, network.codes, code_type(network.settings.n_coarse))
 
 
-def fine_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
-    """Fine codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
-    return in_batches(network, windows, network.fine_codes, code_type(network.settings.n_fine))
+def codes_by_book(network: Network, windows: Windows) -> dict[str, NDArray[np.integer]]:
+    """The codes of every book, "coarse" as `coarse_codes` has them and, with such a book, "fine"; one encoder pass."""
+    sizes = network.settings.book_sizes
+    found = in_batches(network, windows, network.codes_by_book, code_type(max(sizes.values())))
+    return {book: found[:, i].astype(code_type(n)) for i, (book, n) in enumerate(sizes.items())}
 
 
 def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.float64]:

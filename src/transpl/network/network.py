@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import InputError, not_negative, one_of, share, whole_number, wrong
+from transpl.errors import not_negative, one_of, share, whole_number, wrong
 from transpl.network.classifier import Classifier
 from transpl.network.patches import patch_mask, to_patches
 from transpl.network.quantizer import RESIDUALS, ResidualQuantizer
@@ -46,6 +46,11 @@ class NetworkSettings:
             raise wrong(
                 "width", expected=f"a multiple of n_heads={self.n_heads}", got=self.width, advice="Try 64 or 128."
             )
+
+    @property
+    def book_sizes(self) -> dict[str, int]:
+        """How many codes each book has, the coarse one first; there may be no fine one."""
+        return {"coarse": self.n_coarse} | ({"fine": self.n_fine} if self.n_fine else {})
 
 
 class Encoded(NamedTuple):
@@ -142,15 +147,16 @@ class Network(Classifier):
         codes = nearest if mask is None else nearest.masked_fill(~mask[:, None, :], -1)
         return codes, self.head(encoded.summary.mean(dim=1))
 
-    def fine_codes(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """x (B, D, T) -> fine codes (B, D, N); -1 where a shorter window has no patch."""
-        if self.quantizer.fine is None:
-            raise InputError("fine_codes: this network has no fine codebook (n_fine=0). Ask for codes.")
+    def codes_by_book(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> codes (B, books, D, N), the coarse book's first; -1 where a shorter window has no patch."""
         patches = to_patches(x, self.settings.patch_length)
         mask = self._mask(patches, lengths)
-        latents = self._encode_patches(patches, mask).latents
-        found = self.quantizer.fine.nearest(self.quantizer.residual(latents, self.quantizer.coarse.nearest(latents)))
-        return found if mask is None else found.masked_fill(~mask[:, None, :], -1)
+        latents, quantizer = self._encode_patches(patches, mask).latents, self.quantizer
+        found = [quantizer.coarse.nearest(latents)]
+        if quantizer.fine is not None:
+            found.append(quantizer.fine.nearest(quantizer.residual(latents, found[0])))
+        codes = torch.stack(found, dim=1)
+        return codes if mask is None else codes.masked_fill(~mask[:, None, None, :], -1)
 
     def decode(self, q: Tensor) -> Tensor:
         """Quantised patches (S, N, d) of S sequences -> their values (S, N, m)."""
