@@ -15,7 +15,7 @@ from transpl.errors import unreadable
 from transpl.files import replacing
 from transpl.training.rows import Rows
 
-_FORMAT = "transpl-checkpoint-2"
+_FORMAT = "transpl-checkpoint-3"
 
 _log = logging.getLogger(__name__)
 

@@ -18,14 +18,13 @@ class EarlyStopping:
     patience: int
     keep: str = "best"
     best: float = math.inf
-    best_epoch: int = -1
     checks_without_gain: int = 0
     best_weights: dict[str, Tensor] = field(default_factory=dict)
 
-    def update(self, value: float, epoch: int, weights: dict[str, Tensor]) -> None:
+    def update(self, value: float, weights: dict[str, Tensor]) -> None:
         """Record a check; better (or simply later) weights are copied."""
         if value < self.best or self.keep == "last":
-            self.best, self.best_epoch, self.checks_without_gain = value, epoch, 0
+            self.best, self.checks_without_gain = value, 0
             self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
         else:
             self.checks_without_gain += 1

@@ -165,7 +165,7 @@ class _Loop:
         due = last or (self.epoch + 1) % settings.check_every == 0
         if due:
             record["validation_loss"] = self._validate()
-            self.stopping.update(record["validation_loss"], self.epoch, self.run.objective.state_dict())
+            self.stopping.update(record["validation_loss"], self.run.objective.state_dict())
         self.history.append(record)
         self.epoch += 1
         if due:
