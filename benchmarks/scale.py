@@ -24,7 +24,7 @@ import torch
 from transpl import TransPL
 from transpl.markov import TransitionCounts, label_probabilities, log_likelihoods
 from transpl.methods import TransPLMethod
-from transpl.methods.transpl import CHUNK
+from transpl.methods.transpl_codes import CHUNK
 from transpl.streaming import label_windows
 from transpl.windows import as_windows
 

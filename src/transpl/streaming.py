@@ -28,7 +28,7 @@ from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl.methods import TransPLMethod
 from transpl.methods.moments import Moments
 from transpl.methods.settings import since_before
-from transpl.methods.transpl import CHUNK
+from transpl.methods.transpl_codes import CHUNK
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Coded
 from transpl.network.inference import BATCH, code_type

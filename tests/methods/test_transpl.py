@@ -86,7 +86,7 @@ def test_order_of_target_windows_does_not_change_the_markov_labels(method):
 def passes(method, monkeypatch):
     """How many windows each pass of the encoder saw; chunks are of three windows."""
     seen, codes = [], method.codes
-    monkeypatch.setattr("transpl.methods.transpl.CHUNK", 3)
+    monkeypatch.setattr("transpl.methods.transpl_codes.CHUNK", 3)
     monkeypatch.setattr(method, "codes", lambda windows: seen.append(len(windows)) or codes(windows))
     return seen
 
@@ -95,7 +95,7 @@ def passes(method, monkeypatch):
 def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
     found = []
     for size in (4096, 5):
-        monkeypatch.setattr("transpl.methods.transpl.CHUNK", size)
+        monkeypatch.setattr("transpl.methods.transpl_codes.CHUNK", size)
         if adapted:
             method.adapt(TARGET, mode="markov")
             method.add_target(TARGET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,37 +12,28 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of
-from transpl.explanation import SourceCodes
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
 from transpl.methods.aligned_copies import copies_are_likelier
-from transpl.methods.base import Labelled, Method, PseudoLabels, SourceModel
+from transpl.methods.base import Labelled, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
 from transpl.methods.moments import Moments
 from transpl.methods.refinement import following
 from transpl.methods.registry import register
 from transpl.methods.tempering import temper_by_kept_labels
+from transpl.methods.transpl_codes import CodingMethod, in_chunks
 from transpl.methods.transpl_learning import label_rows, learn_labels, learn_votes
 from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, Vote, all_of, calibrated
-from transpl.network import ChannelHead, Network, codebook_usage
-from transpl.network.inference import (
-    class_probabilities,
-    coarse_codes,
-    codes_and_classes,
-    codes_by_book,
-    decoded_codes,
-    in_batches,
-    reconstruction_error,
-)
+from transpl.methods.vote import Chunks, Coded, Vote, calibrated
+from transpl.network import ChannelHead, Network
+from transpl.network.inference import class_probabilities, in_batches
 from transpl.training import Execution
 from transpl.training.devices import own_gradients
 from transpl.training.loop import History
 from transpl.windows import Windows
 
 MODES = ("finetune", "markov")
-CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
 
 
 @register(
@@ -51,51 +42,20 @@ CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole
     needs="source, target",
     reference="Kim and Lee 2025, TransPL: VQ-code transition matrices for pseudo-labeling of time series",
 )
-class TransPLMethod(Method):
+class TransPLMethod(CodingMethod):
     """Labels by the transitions of codes, channels weighed by how little they moved."""
 
-    Settings = TransPLSettings
-    settings: TransPLSettings
     prior = "optional"
     default_mode: ClassVar[str] = MODE_OF["paper"]
 
     def __init__(self, settings: TransPLSettings | None = None, execution: Execution | None = None) -> None:
         super().__init__(settings, execution)
-        self._state: TransPLState | None = None
         self._rows: tuple[Labelled, Labelled] | None = None
 
-    @property
-    def state(self) -> TransPLState:
-        if self._state is None:
-            raise InputError("TransPL is not fitted. Call fit_source first.")
-        return self._state
-
-    @state.setter
-    def state(self, state: TransPLState) -> None:
-        self._state = state
-
     def start_from(self, model: SourceModel) -> None:
-        """Take a trained source network, and count the transitions of the source's codes per class."""
+        """Take a trained source network, count its codes, and keep the source rows for fine-tuning."""
         super().start_from(model)
-        network, source = model.network, model.source
-        start = time.perf_counter()
-        with self.on_device(network):
-            codes = codes_by_book(network, source.windows)
-            held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
-        usage = {book: codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
-        coarse = codes["coarse"]
-        counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
-        known = SourceCodes.numbered(coarse, source.y, source.n_classes)
-        moments = Moments.of_windows(source.windows)
-        self.state = TransPLState(network, counts, usage, known, held_out, moments, history={"source": model.history})
-        self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
-        self.remember_source(source, model.validation)
-
-    def number_source_rows(self, rows: NDArray[np.integer]) -> None:
-        """Give the source's windows the row numbers that the caller knows them by."""
-        state = self.state
-        if state.source_codes is not None:
-            state.source_codes = state.source_codes.of_rows(rows)
+        self.remember_source(model.source, model.validation)
 
     def remember_source(self, source: Labelled, validation: Labelled) -> None:
         """Keep the source rows that fine-tuning goes on training with."""
@@ -155,8 +115,8 @@ class TransPLMethod(Method):
         )
         labels = None
         if coded is not None:
-            next_state = self.refined(next_state, lambda: _chunks(coded), few_labels)
-            labels = obeying(self._label(_chunks(coded), len(coded.codes), next_state), few_labels)
+            next_state = self.refined(next_state, lambda: in_chunks(coded), few_labels)
+            labels = obeying(self._label(in_chunks(coded), len(coded.codes), next_state), few_labels)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
@@ -178,9 +138,9 @@ class TransPLMethod(Method):
         """Label windows by their transitions; before any adaptation they are themselves the target sample."""
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
         if state.target_counts is not None:
-            return self._label(self._encoded(target), len(target), state)
+            return self._label(self.encoded(target), len(target), state)
         state, coded = self.at_home(target, state)
-        return self._label(_chunks(coded), len(coded.codes), state)
+        return self._label(in_chunks(coded), len(coded.codes), state)
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -194,19 +154,13 @@ class TransPLMethod(Method):
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
         fresh, coded = self.at_home(target, replace(self.state.unadapted(), prior=self.checked_prior(prior)))
-        return self._label(_chunks(coded), len(coded.codes), fresh)
+        return self._label(in_chunks(coded), len(coded.codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
         """z of the network that answers (n, d); of the source's in mode "markov"."""
         network = self._answering_network
         with self.on_device(network):
             return in_batches(network, windows, network.features)
-
-    def reconstruction_error(self, windows: Windows) -> float:
-        """Mean of (X - D(q))^2 by the source network."""
-        network = self.state.source_network
-        with self.on_device(network):
-            return reconstruction_error(network, windows)
 
     @property
     def _answering_network(self) -> Network | ChannelHead:
@@ -223,7 +177,7 @@ class TransPLMethod(Method):
             return state, self.coded(target, state)
         there = state.facing(Moments.of_windows(target))
         coded = self.coded(target, there)
-        if self.keeps_copies(_chunks(coded)):
+        if self.keeps_copies(in_chunks(coded)):
             return there, coded
         return there.as_recorded(), coded.of_view(0, there.views[0])
 
@@ -231,54 +185,11 @@ class TransPLMethod(Method):
         """Whether aligned copies vote on this target; see `copies_are_likelier`."""
         return copies_are_likelier(chunks, self._log_probabilities(self.state.class_counts), self.settings.length)
 
-    def codes(self, windows: Windows) -> Codes:
-        """Coarse codes (n, D, N) by the source network."""
-        network = self.state.source_network
-        with self.on_device(network):
-            return coarse_codes(network, windows)
-
-    def coded(self, windows: Windows, state: TransPLState | None = None) -> Coded:
-        """What the vote needs of windows, (n, V, N) and more, by the source network.
-
-        state : that votes; the method's own by default
-        """
-        state = self.state if state is None else state
-        return all_of(self._code(part, state) for _, part in windows.chunks(CHUNK))
-
-    def _code(self, windows: Windows, state: TransPLState) -> Coded:
-        """Every view of windows that fit into memory."""
-        return all_of((self._code_view(view) for view in state.seen(windows)), axis=1)
-
-    def _code_view(self, windows: Windows) -> Coded:
-        if not self.settings.classifier_evidence:
-            return Coded(self.codes(windows))
-        network = self.state.source_network
-        with self.on_device(network):
-            codes, opinion = codes_and_classes(network, windows)
-        return Coded(codes, opinion[:, None])
-
-    def count(self, windows: Windows, state: TransPLState | None = None) -> markov.TransitionCounts:
-        """Transition counts of windows: one pass of the encoder, one chunk in memory.
-
-        state : counts all channels that vote in it, (V, n_c, n_c); without it as they were recorded, (D, n_c, n_c)
-        """
-        first, *others = (
-            self._count_views((part,) if state is None else state.seen(part)) for _, part in windows.chunks(CHUNK)
-        )
-        return sum(others, start=first)
-
-    def _count_views(self, views: Sequence[Windows]) -> markov.TransitionCounts:
-        return markov.TransitionCounts.side_by_side([self.count_codes(self.codes(view)) for view in views])
-
-    def count_codes(self, codes: Codes) -> markov.TransitionCounts:
-        """Transition counts (D, n_c, n_c) of codes."""
-        return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
-
     def at_home(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
         """The state in which these windows are themselves the target sample, and what its vote needs of them."""
         there, coded = self._met(target, state)
         there = replace(there, target_counts=self.count_codes(coded.codes))
-        return self.refined(there, lambda: _chunks(coded)), coded
+        return self.refined(there, lambda: in_chunks(coded)), coded
 
     def refined(
         self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
@@ -330,49 +241,6 @@ class TransPLMethod(Method):
             state.temper,
         )
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.state.class_counts.counts.shape[0])
-
-    @property
-    def codebook(self) -> NDArray[np.float64]:
-        """Coarse code vectors (n_c, d)."""
-        return self.state.source_network.quantizer.coarse.vectors.detach().cpu().double().numpy()
-
-    @property
-    def decoded_codes(self) -> dict[str, NDArray[np.float64]]:
-        """What the decoder makes of each code alone: "coarse" (n_c, m) and, with such a book, "fine" (n_f, m)."""
-        network = self.state.source_network
-        with self.on_device(network):
-            return decoded_codes(network)
-
-    def channel_distances(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
-        """How far each channel's transitions moved from the source's, (D,), or (V,) if those of copies are given."""
-        source = self.state.class_counts.pooled()
-        return markov.channel_distances(
-            markov.TransitionCounts.side_by_side([source] * (target_counts.n_channels // source.n_channels)),
-            target_counts,
-            markov.transport_cost(self.codebook),
-            self.settings.smoothing,
-            self.settings.epsilon,
-        )
-
-    def channel_weights(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
-        """How far each channel is trusted, (D,); all ones without channel alignment."""
-        if not self.settings.channel_alignment:
-            return np.ones(target_counts.n_channels)
-        return self.trust(self.channel_distances(target_counts))
-
-    def trust(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Channel weights (D,) of distances that are known already."""
-        if not self.settings.channel_alignment:
-            return np.ones(len(distances))
-        return markov.channel_weights(distances, self.settings.sigma)
-
-    def _encoded(self, windows: Windows) -> Chunks:
-        """One chunk of windows after the other, each with its rows."""
-        return ((rows, self._code(part, self.state)) for rows, part in windows.chunks(CHUNK))
-
     def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
         """Labels of n windows; beside the result one chunk is in memory."""
         vote = self.vote(state)
@@ -388,7 +256,7 @@ class TransPLMethod(Method):
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self._code(target[rows], there) if coded is None else coded.rows(rows)
+        of_rows = self.coded(target[rows], there) if coded is None else coded.rows(rows)
         return counts_of_labels(of_rows.codes, few_labels[rows], there.source_counts)
 
     def _finetune(
@@ -408,8 +276,3 @@ class TransPLMethod(Method):
         state.adapted_network, state.history["adapt"] = learnt
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start
-
-
-def _chunks(coded: Coded) -> Chunks:
-    parts = (slice(first, first + CHUNK) for first in range(0, len(coded.codes), CHUNK))
-    return ((rows, coded.rows(rows)) for rows in parts)
