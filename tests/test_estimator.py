@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import TINY, make_waves, refusal
+from conftest import TINY, make_waves
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -56,35 +56,6 @@ def model(fitted):
     import copy
 
     return copy.deepcopy(fitted)
-
-
-def test_parameters_have_the_documented_names_and_defaults():
-    params = TransPL().get_params()
-    documented = {
-        "patch_length": 8,
-        "width": 64,
-        "n_coarse": 8,
-        "n_fine": 64,
-        "sigma": 0.2,
-        "prior_temperature": 1.0,
-        "top_ratio": 0.5,
-        "source_lr": 5e-4,
-        "adapt_lr": 5e-4,
-        "batch_size": 32,
-        "max_epochs": 200,
-        "random_state": 0,
-        "device": "auto",
-    }
-    assert documented.items() <= params.items()
-
-
-def test_parameters_are_checked_before_fit_on_demand():
-    generator = np.random.RandomState(0)
-    assert TransPL(random_state=generator).check_parameters().random_state is generator
-    assert generator.randint(1000) == np.random.RandomState(0).randint(1000), "nothing was drawn"
-    for name, value in {"sigma": -1, "variant": "best", "device": "tpu", "random_state": -1}.items():
-        with refusal(name):
-            TransPL(**{name: value}).check_parameters()
 
 
 def test_clone_keeps_parameters_and_forgets_the_fit(fitted):
@@ -574,15 +545,6 @@ def test_enough_labels_overrule_the_source():
     model.adapt(new, mode="markov", few_labels={row: truth[row] for row in range(40)})
     assert without < 0.3
     assert (model.predict(new) == truth)[40:].mean() > 0.7
-
-
-def test_the_plus_variant_sets_what_is_left_open_and_nothing_else():
-    plus = TransPL(variant="plus", refine_rounds=2)._settings(0)
-    assert (plus.vote, plus.smoothing, plus.calibrate, plus.refine_rounds) == ("product", "pseudocount", True, 2)
-    paper = TransPL()._settings(0)
-    assert (paper.vote, paper.smoothing, paper.calibrate, paper.refine_rounds) == ("mean", "floor", False, 0)
-    with refusal("variant", "'paper', 'plus'"):
-        TransPL(variant="better").fit(*make_waves(20, 0))
 
 
 def test_the_plus_variant_adapts_without_a_gradient_step_unless_told(waves, shifted_waves):

@@ -1,0 +1,54 @@
+"""The parameters of `TransPL`, before any fit."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from conftest import make_waves, refusal
+
+from transpl import TransPL
+
+
+def test_parameters_have_the_documented_names_and_defaults():
+    params = TransPL().get_params()
+    documented = {
+        "patch_length": 8,
+        "width": 64,
+        "n_coarse": 8,
+        "n_fine": 64,
+        "sigma": 0.2,
+        "prior_temperature": 1.0,
+        "top_ratio": 0.5,
+        "source_lr": 5e-4,
+        "adapt_lr": 5e-4,
+        "batch_size": 32,
+        "max_epochs": 200,
+        "random_state": 0,
+        "device": "auto",
+    }
+    assert documented.items() <= params.items()
+
+
+def test_parameters_are_checked_before_fit_on_demand():
+    generator = np.random.RandomState(0)
+    assert TransPL(random_state=generator).check_parameters().random_state is generator
+    assert generator.randint(1000) == np.random.RandomState(0).randint(1000), "nothing was drawn"
+    for name, value in {"sigma": -1, "variant": "best", "device": "tpu", "random_state": -1}.items():
+        with refusal(name):
+            TransPL(**{name: value}).check_parameters()
+
+
+def test_every_parameter_is_described_where_users_look():
+    described = TransPL.__doc__.partition("Parameters\n")[2].partition("Attributes\n")[0]
+    names = re.findall(r"^    (\w+(?:, \w+)*)$", described, re.MULTILINE)
+    assert sorted(", ".join(names).split(", ")) == sorted(TransPL().get_params())
+
+
+def test_the_plus_variant_sets_what_is_left_open_and_nothing_else():
+    plus = TransPL(variant="plus", refine_rounds=2)._settings(0)
+    assert (plus.vote, plus.smoothing, plus.calibrate, plus.refine_rounds) == ("product", "pseudocount", True, 2)
+    paper = TransPL()._settings(0)
+    assert (paper.vote, paper.smoothing, paper.calibrate, paper.refine_rounds) == ("mean", "floor", False, 0)
+    with refusal("variant", "'paper', 'plus'"):
+        TransPL(variant="better").fit(*make_waves(20, 0))
