@@ -9,8 +9,7 @@ from typing import Any
 
 from transpl.benchmark.leaderboard_data import Contender
 from transpl.benchmark.spec import RunSpec, without_seed
-from transpl.methods.registry import Entry, entries, names
-from transpl.methods.settings import as_before
+from transpl.methods.registry import entries, names
 
 _ABSENT = "absent"
 Key = tuple[str, str, tuple[tuple[str, str], ...]]  # method, goal, settings that are not the paper's
@@ -34,7 +33,7 @@ class Contenders:
         return tuple(self._contenders.values())
 
     def _key(self, spec: RunSpec) -> Key:
-        changes = changes_between(_as_text(_whole(spec)), self._defaults.of(spec))
+        changes = changes_between(_as_text(spec.settings), self._defaults.of(spec))
         return spec.method, spec.goal, tuple(sorted(changes.items()))
 
 
@@ -66,19 +65,9 @@ class _Defaults:
             self._found[where] = (
                 _shared(self._strangers[where])
                 if known is None
-                else _as_text(_of_method(known, without_seed(known.settings(spec.dataset))))
+                else _as_text(without_seed(known.settings(spec.dataset)))
             )
         return self._found[where]
-
-
-def _whole(spec: RunSpec) -> Mapping[str, Any]:
-    """All settings of a run, also those that were added later than it was made."""
-    known = entries().get(spec.method)
-    return spec.settings if known is None else _of_method(known, spec.settings)
-
-
-def _of_method(known: Entry, settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {**as_before(known.method.Settings), **settings}
 
 
 def _shared(several: Sequence[Mapping[str, str]]) -> dict[str, str]:

@@ -79,26 +79,6 @@ _BEYOND = _methods(
     "t2pl",
     "transpl",
     "transpl-markov",
-    "transpl-plus",
-    "transpl-plus-net",
-    "transpl-plus-ws",
-)
-_PARTS = (
-    Row("plus", "transpl-plus"),
-    *(
-        Row(label, "transpl-plus", changes)
-        for label, changes in (
-            ("mean of posteriors", {"vote": "mean"}),
-            ("no calibration", {"calibrate": False}),
-            ("codes alone", {"classifier_evidence": False}),
-            ("no aligned copies", {"aligned_copies": False}),
-            ("no refinement", {"refine_rounds": 0}),
-            ("refined by all windows", {"refine_share": 1.0}),
-            ("not tempered", {"temper": False}),
-            ("channels alike", {"channel_alignment": False}),
-            ("the authors' floor", {"smoothing": "floor"}),
-        )
-    ),
 )
 
 
@@ -152,13 +132,6 @@ TABLES = {
             lambda dataset: _BEYOND,
             extras=("calibration_error", "seconds"),
             published="full",
-        ),
-        PaperTable(
-            "parts",
-            "transpl-plus, each part removed alone",
-            _TEST,
-            lambda dataset: _PARTS,
-            extras=("calibration_error",),
         ),
     )
 }

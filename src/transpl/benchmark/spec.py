@@ -13,7 +13,7 @@ from typing import Any, Self
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
-from transpl.methods.settings import SourceSettings, as_before, since_before
+from transpl.methods.settings import SourceSettings, recorded
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -56,8 +56,12 @@ class RunSpec:
     def method_settings(self) -> SourceSettings:
         """The settings as the method takes them."""
         Settings = entry(self.method).method.Settings
-        values = {**as_before(Settings), **self.settings}
-        return Settings(**{name: _frozen(value) for name, value in values.items()}, random_state=self.seed)
+        values = {name: _frozen(value) for name, value in self.settings.items() if name not in Settings.retired}
+        gone = {name: self.settings.get(name, left) for name, left in Settings.retired.items()}
+        if gone != Settings.retired:
+            got = ", ".join(f"{name}={value}" for name, value in gone.items() if value != Settings.retired[name])
+            raise wrong("settings", expected=f"those of {self.method}", got=got, advice="Older versions had it.")
+        return Settings(**values, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -78,14 +82,14 @@ class RunSpec:
 
 
 def without_seed(settings: SourceSettings) -> dict[str, Any]:
-    """Settings as plain values, but for the seed and for what a run of an older version did without.
+    """Settings as plain values, as runs are recorded with them, but for the seed.
 
     A whole number where a fraction may stand is the same number.
     """
     fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
     return {
         name: float(value) if name in fractions and type(value) is int else value
-        for name, value in since_before(settings).items()
+        for name, value in recorded(settings).items()
         if name != "random_state"
     }
 

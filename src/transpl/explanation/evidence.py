@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl.explanation.contributions import PROBABILITY, Contributions, contributions_of
+from transpl.explanation.contributions import Contributions, contributions_of
 
 if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
@@ -41,7 +41,7 @@ class ChannelEvidence:
 
     share : of the vote
     for_label, for_against : the channel's own probabilities of the two classes
-    contribution : its part of the margin; on the scale of probabilities share * (for_label - for_against)
+    contribution : its part of the margin, share * (for_label - for_against)
     """
 
     channel: str
@@ -58,9 +58,7 @@ class Evidence:
 
     window : row number
     probability : of `label` by the vote
-    margin : by how much `label` leads; the contributions of all channels and of the classifier add up to it
-    classifier : the contribution of the source network's own opinion; 0 where it does not vote
-    scale : of margin and contributions, "probability" or "log odds"
+    margin : by how much `label` leads; the contributions of all channels add up to it
     """
 
     window: int
@@ -72,8 +70,6 @@ class Evidence:
     channels_against: tuple[ChannelEvidence, ...]
     transitions_for: tuple[TransitionEvidence, ...]
     transitions_against: tuple[TransitionEvidence, ...]
-    classifier: float = 0.0
-    scale: str = PROBABILITY
 
     def table(self) -> pd.DataFrame:
         """The transitions, one per row; column `side` is "for" or "against"."""
@@ -98,8 +94,6 @@ def evidence_of(one: Explanation, n: int, label: Any, against: Any) -> Evidence:
         channels_against=tuple(_channel(one, found, d) for d in _largest(-found.channels, D)),
         transitions_for=tuple(_transition(one, found, at) for at in _largest(transitions, n)),
         transitions_against=tuple(_transition(one, found, at) for at in _largest(-transitions, n)),
-        classifier=found.classifier,
-        scale=found.scale,
     )
 
 

@@ -19,8 +19,7 @@ from transpl.explanation.nearest import NearestWindows
 from transpl.explanation.sentence import sentence_of
 from transpl.markov.counts import check_codes
 from transpl.markov.evidence import divisors, each_transition, mean_over_transitions
-from transpl.markov.joining import VOTES, joined_channels, joined_vote, log_joined_channels, log_opinion
-from transpl.markov.posterior import CONFIDENCE, LENGTHS, log_channel_posteriors
+from transpl.markov.posterior import CONFIDENCE, LENGTHS, weighted_vote
 
 ANSWERING = ("source", "markov", "finetune")
 
@@ -29,10 +28,7 @@ ANSWERING = ("source", "markov", "finetune")
 class Explanation:
     r"""The vote over n windows, taken apart. Whatever is not stored is computed from what is, to the last bit.
 
-    mean: v_k = \sum_d share_d softmax_k [ a l_{d,k} + log p(k) / \tau ];
-    product: v_k = softmax_k [ a \sum_d share_d l_{d,k} + log p(k) / \tau ];
-    y = v, or with the classifier's opinions q: y_k = softmax_k [ (log v_k + b log q_k) / 2 ];
-    if tempered, y_k^c / \sum_j y_j^c in the end;
+    y_k = \sum_d share_d softmax_k [ l_{d,k} + log p(k) / \tau ],
     l_{d,k} = (1 / L) \sum_t log p(s_{t+1} | s_t, k, d)
 
     classes : (K,) labels
@@ -50,10 +46,6 @@ class Explanation:
     confidence_rule : "max" probability, or "kl" from uniform
     signals : (n, D, T) float32, NaN behind the end of a shorter window; None if they were not kept
     nearest : the source windows that are most alike; None if the model does not know its source's codes
-    vote : channels are joined by the "mean" or by the "product"
-    sharpness : a
-    opinions, classifier_sharpness : (n, K) q, class probabilities by the source network, and b; None if it has no vote
-    temper : c, at most 1; what the confidences were lowered by
     """
 
     classes: NDArray
@@ -73,23 +65,15 @@ class Explanation:
     confidence_rule: str = "max"
     signals: NDArray[np.float32] | None = None
     nearest: NearestWindows | None = None
-    vote: str = "mean"
-    sharpness: float = 1.0
-    opinions: NDArray[np.float64] | None = None
-    classifier_sharpness: float | None = None
-    temper: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "channel_names", tuple(self.channel_names))
         one_of("mode", self.mode, ANSWERING)
         one_of("length", self.length, LENGTHS)
         one_of("confidence_rule", self.confidence_rule, CONFIDENCE)
-        one_of("vote", self.vote, VOTES)
-        for name in ("prior_temperature", "sharpness", "temper"):
-            positive(name, getattr(self, name))
+        positive("prior_temperature", self.prior_temperature)
         whole_number("patch_length", self.patch_length, least=1)
         self._check_shapes()
-        self._check_classifier()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -104,7 +88,6 @@ class Explanation:
             windows=self.windows[kept],
             signals=None if self.signals is None else self.signals[kept],
             nearest=None if self.nearest is None else self.nearest[kept],
-            opinions=None if self.opinions is None else self.opinions[kept],
         )
 
     @property
@@ -124,54 +107,18 @@ class Explanation:
 
     @cached_property
     def posteriors(self) -> NDArray[np.float64]:
-        r"""p(k | X^d) = softmax_k [ a log p(X^d | k) + log p(k) / \tau ], (n, D, K): what each channel says alone."""
-        return np.exp(self.log_posteriors)
-
-    @cached_property
-    def log_posteriors(self) -> NDArray[np.float64]:
-        """log p(k | X^d), (n, D, K), also where `posteriors` are too small for a float; -inf for impossible classes."""
-        return log_channel_posteriors(self.sharpness * self.log_likelihoods, self.prior, self.prior_temperature)
+        r"""p(k | X^d) = softmax_k [ log p(X^d | k) + log p(k) / \tau ], (n, D, K): what each channel says alone."""
+        return markov.channel_posteriors(self.log_likelihoods, self.prior, self.prior_temperature)
 
     @property
     def votes(self) -> NDArray[np.float64]:
-        r"""share_d p(k | X^d), (n, D, K): what each channel adds to v; only the mean is such a sum."""
-        if self.vote != "mean":
-            raise wrong("votes", expected="vote 'mean'", got=repr(self.vote), advice="Use posteriors or contributions.")
+        r"""share_d p(k | X^d), (n, D, K): what each channel adds to y."""
         return self.shares[:, None] * self.posteriors
-
-    @property
-    def classifier_posteriors(self) -> NDArray[np.float64] | None:
-        """softmax_k [ b log q_k ], (n, K): what the classifier says alone; None if it has no vote."""
-        if self.opinions is None or self.classifier_sharpness is None:
-            return None
-        return np.exp(log_opinion(self.opinions, self.classifier_sharpness))
-
-    @cached_property
-    def code_probabilities(self) -> NDArray[np.float64]:
-        """v, (n, K): what all channels say together, without the classifier and before any tempering."""
-        vote, tau = self.vote, self.prior_temperature
-        return joined_channels(self.log_likelihoods, self.shares, self.prior, tau, vote, self.sharpness)
-
-    @cached_property
-    def log_code_probabilities(self) -> NDArray[np.float64]:
-        """log v, (n, K), also where v is too small for a float; -inf for a class that is impossible."""
-        vote, tau = self.vote, self.prior_temperature
-        return log_joined_channels(self.log_likelihoods, self.shares, self.prior, tau, vote, self.sharpness)
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
         """y, (n, K): those of `pseudo_label`."""
-        return joined_vote(
-            self.log_likelihoods,
-            self.shares,
-            self.prior,
-            self.prior_temperature,
-            self.vote,
-            self.sharpness,
-            self.opinions,
-            self.classifier_sharpness,
-            self.temper,
-        )
+        return weighted_vote(self.posteriors, self.shares)
 
     @property
     def labels(self) -> NDArray:
@@ -189,10 +136,7 @@ class Explanation:
         return self.classes[self.answers.argmax(axis=1)]
 
     def contributions(self, window: int, label: Any = None, against: Any = None) -> Contributions:
-        r"""Split the lead of a label in one window over classifier, channels and transitions; the parts add up to it.
-
-        It is y_label - y_against by the plain mean, and else, or if tempered, log y_label - log y_against; see
-        `Contributions`.
+        r"""Split the lead y_label - y_against of a label in one window over channels and transitions; they add up to it.
 
         window : position in this explanation
         label, against : classes; by default the label of the vote, and the most probable of the others
@@ -250,8 +194,6 @@ class Explanation:
             expected["prior"] = (K,)
         if self.signals is not None:
             expected["signals"] = (n, D, self.signals.shape[-1])
-        if self.opinions is not None:
-            expected["opinions"] = (n, K)
         for name, shape in expected.items():
             if getattr(self, name).shape != shape:
                 raise wrong(
@@ -260,10 +202,3 @@ class Explanation:
         check_codes(self.codes, n_codes)
         if self.nearest is not None and len(self.nearest) != n:
             raise wrong("nearest", expected=f"{n} rows", got=len(self.nearest), advice="Use TransPL.explain.")
-
-    def _check_classifier(self) -> None:
-        if (self.opinions is None) != (self.classifier_sharpness is None):
-            expected = "opinions and classifier_sharpness, or neither"
-            raise wrong("opinions", expected=expected, got="one of them", advice="Use TransPL.explain.")
-        if self.classifier_sharpness is not None:
-            positive("classifier_sharpness", self.classifier_sharpness)

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     AnyExplanation = TypeVar("AnyExplanation", bound=Explanation)
 
 _FORMAT = "transpl-explanation-1"
-_ARRAYS = (
-    *("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals"),
-    "opinions",
-)
+_ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals")
 _PLAIN = ("mode", "patch_length", "prior_temperature", "length", "confidence_rule")
-_LATER = ("vote", "sharpness", "classifier_sharpness", "temper")  # files of old lack them
+# Older versions had votes that were joined otherwise; their files cannot be told apart into the parts of this one.
+_RETIRED = {"vote": "mean", "sharpness": 1.0, "classifier_sharpness": None, "temper": 1.0}
 
 
 def write_explanation(path: str | os.PathLike[str], explanation: Explanation) -> None:
@@ -34,7 +32,7 @@ def write_explanation(path: str | os.PathLike[str], explanation: Explanation) ->
         "format": _FORMAT,
         "classes": {"dtype": explanation.classes.dtype.str, "values": explanation.classes.tolist()},
         "channel_names": list(explanation.channel_names),
-        **{name: getattr(explanation, name) for name in (*_PLAIN, *_LATER)},
+        **{name: getattr(explanation, name) for name in _PLAIN},
     }
     if explanation.nearest is not None:
         arrays |= {"nearest_rows": explanation.nearest.rows, "nearest_distances": explanation.nearest.distances}
@@ -50,6 +48,8 @@ def read_explanation(path: str | os.PathLike[str], kind: type[AnyExplanation]) -
         about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != _FORMAT:
             raise KeyError("format")
+        if any(about.get(name, left) != left for name, left in _RETIRED.items()):
+            raise ValueError("of a vote that this version does not have")
         return kind(**_fields(about, arrays))
     except NotReadable:
         raise
@@ -63,7 +63,6 @@ def _fields(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]
     return {
         **{name: arrays[name] for name in _ARRAYS if name in arrays},
         **{name: about[name] for name in _PLAIN},
-        **{name: about[name] for name in _LATER if name in about},
         "classes": np.array(about["classes"]["values"], dtype),
         "channel_names": tuple(about["channel_names"]),
         "nearest": _nearest(about, arrays, dtype) if "nearest_labels" in about else None,

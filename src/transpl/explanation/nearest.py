@@ -40,10 +40,6 @@ class SourceCodes:
         rows = np.arange(len(codes), dtype=np.min_scalar_type(-len(codes)))
         return cls(codes, labels.astype(np.min_scalar_type(-n_classes)), rows)
 
-    def repeated(self, times: int) -> Self:
-        """The same windows, all their channels several times."""
-        return type(self)(np.concatenate([self.codes] * times, axis=1), self.labels, self.rows)
-
     def of_rows(self, rows: NDArray[np.integer]) -> Self:
         """The same windows under other row numbers."""
         return type(self)(self.codes, self.labels, rows.astype(np.min_scalar_type(-1 - int(rows.max()))))

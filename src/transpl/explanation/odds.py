@@ -15,7 +15,7 @@ class Odds(NamedTuple):
     r"""Natural logarithms, for class a against class b; in all a channel says \sum_t score_{d,t} + prior.
 
     transitions : o_{d,t} = log p(s_{t+1} | s_t, a, d) - log p(s_{t+1} | s_t, b, d), (D, N-1)
-    scores : sharpness o_{d,t} / L_d, (D, N-1)
+    scores : o_{d,t} / L_d, (D, N-1)
     prior : (log p(a) - log p(b)) / \tau
     """
 
@@ -28,7 +28,7 @@ def odds_of(one: Explanation, a: int, b: int) -> Odds:
     """Compare two classes in an explanation of one window; +-inf where one of them is impossible."""
     terms = one.transition_log_probabilities[0]
     transitions = difference(terms[..., a], terms[..., b])
-    return Odds(transitions, one.sharpness * transitions / one.divisors[0][:, None], _prior_odds(one, a, b))
+    return Odds(transitions, transitions / one.divisors[0][:, None], _prior_odds(one, a, b))
 
 
 def difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

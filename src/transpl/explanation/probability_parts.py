@@ -1,4 +1,4 @@
-r"""Parts of a lead in probability, where channels are joined by the mean.
+r"""Parts of a lead in probability.
 
 A channel gives label a rather than b the margin
 
@@ -23,27 +23,21 @@ if TYPE_CHECKING:
 class Parts(NamedTuple):
     """Parts of a margin; what a channel has beside its transitions is the prior's.
 
-    transitions : (D, N-1); channels : (D,); classifier : the source network's own
+    transitions : (D, N-1); channels : (D,)
     """
 
     transitions: NDArray[np.float64]
     channels: NDArray[np.float64]
-    classifier: float = 0.0
 
 
 def probability_parts(one: Explanation, a: int, b: int, odds: Odds) -> Parts:
-    """Split v_a - v_b of an explanation of one window."""
-    p = one.posteriors[0]
-    return shared_out(one.shares * p[:, a], one.shares * p[:, b], odds)
-
-
-def shared_out(votes_a: NDArray[np.float64], votes_b: NDArray[np.float64], odds: Odds) -> Parts:
-    """Split the difference of what channels add to a and to b, (D,) each: share_d p_a and share_d p_b."""
+    """Split y_a - y_b of an explanation of one window."""
+    votes = one.votes[0]
     with np.errstate(invalid="ignore"):  # infinite odds are the prior's part
         total = odds.scores.sum(axis=1) + odds.prior
-        slopes = _slope(total, votes_a + votes_b)
+        slopes = _slope(total, votes[:, a] + votes[:, b])
         transitions = np.nan_to_num(odds.scores * slopes[:, None], nan=0.0)
-    return Parts(transitions, votes_a - votes_b)
+    return Parts(transitions, votes[:, a] - votes[:, b])
 
 
 def _slope(total: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:

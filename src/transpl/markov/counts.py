@@ -7,7 +7,6 @@ Probabilities are only a view of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,15 +83,6 @@ class TransitionCounts:
     def pooled(self) -> TransitionCounts:
         """Return the counts without the class axis: summed over classes."""
         return TransitionCounts(self.counts.sum(axis=0)) if self.counts.ndim == 4 else self
-
-    @classmethod
-    def side_by_side(cls, parts: Sequence[TransitionCounts]) -> TransitionCounts:
-        """Return the counts of all channels of several parts, one behind the other."""
-        return cls(np.concatenate([part.counts for part in parts], axis=-3))
-
-    def of_channels(self, channels: slice) -> TransitionCounts:
-        """Return the counts of some of the channels."""
-        return TransitionCounts(self.counts[..., channels, :, :])
 
     def probabilities(self, smoothing: str = "floor", epsilon: float | None = None) -> NDArray[np.float64]:
         r"""p(j | i) = count(i, j) / \sum_j count(i, j), float64, the shape of `counts`.

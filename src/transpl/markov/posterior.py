@@ -47,13 +47,6 @@ def channel_posteriors(
     prior : (K,) label proportions of the target; None is uniform
     returns : (windows, channels, K), rows sum to 1; a class of likelihood or prior 0 gets exactly 0
     """
-    return np.exp(log_channel_posteriors(log_likelihoods, prior, prior_temperature))
-
-
-def log_channel_posteriors(
-    log_likelihoods: ArrayLike, prior: ArrayLike | None = None, prior_temperature: float = 1.0
-) -> NDArray[np.float64]:
-    """The logarithms of `channel_posteriors`, -inf only for a class of likelihood or prior 0."""
     scores = np.asarray(log_likelihoods, dtype=np.float64)
     if scores.ndim != 3:
         raise wrong(
@@ -73,7 +66,7 @@ def log_channel_posteriors(
             got="none",
             advice="Smooth the counts, or give a class that occurs in the source a positive prior.",
         )
-    return log_softmax(scores, axis=-1)
+    return np.exp(log_softmax(scores, axis=-1))
 
 
 def label_probabilities(

@@ -17,7 +17,7 @@ from transpl.explanation.nearest import NearestWindows, nearest_windows
 from transpl.markov.posterior import check_prior
 from transpl.methods.transpl import TransPLMethod
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Coded, Codes, Vote
+from transpl.methods.vote import Codes, Vote
 from transpl.windows import Windows
 
 
@@ -33,20 +33,20 @@ def explain(
 
     nearest : how many source windows to find for each
     """
-    settings, (state, coded) = method.settings, _voting(method, windows, prior)
+    settings, (state, codes) = method.settings, _voting(method, windows, prior)
     assert state.target_counts is not None
     distances = method.channel_distances(state.target_counts)
     weights = method.trust(distances)
     vote = method.vote(state, weights)
     return Explanation(
         classes=classes,
-        channel_names=state.voters(channel_names),
-        codes=coded.codes,
+        channel_names=tuple(channel_names),
+        codes=codes,
         log_probabilities=vote.log_probabilities,
         distances=distances,
         weights=weights,
         shares=vote.shares,
-        answers=_answers(method, windows, coded, vote),
+        answers=_answers(method, windows, codes, vote),
         mode=state.mode,
         patch_length=settings.patch_length,
         windows=np.arange(len(windows)),
@@ -54,20 +54,15 @@ def explain(
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
-        signals=np.concatenate([_signals(view) for view in state.seen(windows)], axis=1),
-        nearest=_nearest(state, coded.codes, vote.shares, classes, nearest),
-        vote=settings.vote,
-        sharpness=vote.sharpness,
-        opinions=coded.opinion,
-        classifier_sharpness=vote.classifier_sharpness,
-        temper=vote.temper,
+        signals=_signals(windows),
+        nearest=_nearest(state, codes, vote.shares, classes, nearest),
     )
 
 
-def _voting(method: TransPLMethod, windows: Windows, prior: NDArray[np.float64] | None) -> tuple[TransPLState, Coded]:
-    """The state that `pseudo_label` labels these windows with, and what its vote needs of them."""
+def _voting(method: TransPLMethod, windows: Windows, prior: NDArray[np.float64] | None) -> tuple[TransPLState, Codes]:
+    """The state that `pseudo_label` labels these windows with, and their codes."""
     state = method.state if prior is None else replace(method.state, prior=check_prior(prior, method.n_classes))
-    return method.at_home(windows, state) if state.target_counts is None else (state, method.coded(windows))
+    return method.at_home(windows, state) if state.target_counts is None else (state, method.codes(windows))
 
 
 def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -75,11 +70,11 @@ def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequenc
     state, settings = method.state, method.settings
     assert state.target_counts is not None
     return ShiftReport.from_counts(
-        state.source_counts.pooled(),
+        state.class_counts.pooled(),
         state.target_counts,
         markov.transport_cost(method.codebook),
         sigma=settings.sigma if settings.channel_alignment else None,
-        channel_names=state.voters(channel_names),
+        channel_names=tuple(channel_names),
         classes=classes.tolist(),
         source_shares=_source_shares(method),
         target_shares=state.target_shares,
@@ -119,15 +114,15 @@ def _nearest(
 ) -> NearestWindows | None:
     if state.source_codes is None:
         return None
-    return nearest_windows(codes, state.source_codes.repeated(len(state.views)), shares, classes, n)
+    return nearest_windows(codes, state.source_codes, shares, classes, n)
 
 
-def _answers(method: TransPLMethod, windows: Windows, coded: Coded, vote: Vote) -> NDArray[np.float64]:
+def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) -> NDArray[np.float64]:
     """What `predict_proba` says; where the vote answers, by the prior given to `adapt`, all it needs is at hand."""
     state = method.state
     if state.mode != "markov":
         return method.predict_proba(windows)
-    return replace(vote, prior=state.prior).probabilities(coded)
+    return replace(vote, prior=state.prior).probabilities(codes)
 
 
 def _signals(windows: Windows) -> NDArray[np.float32]:

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from transpl.errors import one_of, positive, whole_number, wrong
 from transpl.network import NetworkSettings
 from transpl.training import LoopSettings
-
-_LATER = "added later"
 
 Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
 
@@ -40,23 +38,9 @@ PAPER: Preset = {
 }
 
 
-def added_later(default: Any, *, before: Any) -> Any:
-    """A setting that older runs did not have: they are as if it were `before`, and keep their names."""
-    return field(default=default, metadata={_LATER: before})
-
-
-def as_before(settings: Any) -> dict[str, Any]:
-    """What was added later, by name, with the values that older runs are as if they had.
-
-    settings : a class of settings, or one of its instances
-    """
-    return {each.name: each.metadata[_LATER] for each in fields(settings) if _LATER in each.metadata}
-
-
-def since_before(settings: SourceSettings) -> dict[str, Any]:
-    """All values by name, but for settings added later that are as before: runs and models are named by these."""
-    older = as_before(settings).items()
-    return {name: value for name, value in asdict(settings).items() if (name, value) not in older}
+def recorded(settings: SourceSettings) -> dict[str, Any]:
+    """All values by name, and those that older runs are recorded with: runs are named by these."""
+    return {**settings.retired, **asdict(settings)}
 
 
 @dataclass(frozen=True)
@@ -83,6 +67,8 @@ class SourceSettings:
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {}
+    # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
+    retired: ClassVar[Mapping[str, Any]] = {}
 
     patch_length: int = 8
     width: int = 64

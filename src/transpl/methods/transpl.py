@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -14,19 +13,15 @@ from transpl import markov
 from transpl.errors import InputError, one_of
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
-from transpl.methods.aligned_copies import copies_are_likelier
 from transpl.methods.base import Labelled, PseudoLabels, SourceModel
 from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
-from transpl.methods.moments import Moments
-from transpl.methods.refinement import following
 from transpl.methods.registry import register
-from transpl.methods.tempering import temper_by_kept_labels
 from transpl.methods.transpl_codes import CodingMethod, in_chunks
-from transpl.methods.transpl_learning import label_rows, learn_labels, learn_votes
-from transpl.methods.transpl_settings import MODE_OF, TransPLSettings
+from transpl.methods.transpl_learning import label_rows, learn_labels
+from transpl.methods.transpl_settings import TransPLSettings
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Chunks, Coded, Vote, calibrated
-from transpl.network import ChannelHead, Network
+from transpl.methods.vote import Chunks, Codes, Vote
+from transpl.network import Network
 from transpl.network.inference import class_probabilities, in_batches
 from transpl.training import Execution
 from transpl.training.devices import own_gradients
@@ -46,7 +41,7 @@ class TransPLMethod(CodingMethod):
     """Labels by the transitions of codes, channels weighed by how little they moved."""
 
     prior = "optional"
-    default_mode: ClassVar[str] = MODE_OF["paper"]
+    default_mode: ClassVar[str] = "finetune"
 
     def __init__(self, settings: TransPLSettings | None = None, execution: Execution | None = None) -> None:
         super().__init__(settings, execution)
@@ -103,32 +98,25 @@ class TransPLMethod(CodingMethod):
         few_labels: NDArray[np.int64] | None = None,
     ) -> None:
         start = time.perf_counter()
-        there, coded = self.state.unadapted(), None
-        if mode == "finetune" or self.settings.refine_rounds or self.settings.aligned_copies:
-            there, coded = self._met(target, there)
+        codes = self.codes(target) if mode == "finetune" else None
         next_state = replace(
-            there,
-            target_counts=self.count(target, there) if coded is None else self.count_codes(coded.codes),
-            labelled_counts=self._labelled_counts(target, coded, few_labels, there),
+            self.state.unadapted(),
+            target_counts=self.count(target) if codes is None else self.count_codes(codes),
+            labelled_counts=self._labelled_counts(target, codes, few_labels),
             prior=prior,
             mode="markov",
         )
-        labels = None
-        if coded is not None:
-            next_state = self.refined(next_state, lambda: in_chunks(coded), few_labels)
-            labels = obeying(self._label(in_chunks(coded), len(coded.codes), next_state), few_labels)
+        labels = None if codes is None else obeying(self._label(in_chunks(codes), len(codes), next_state), few_labels)
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
-        if labels is not None and mode == "finetune":
             self._finetune(target, labels, next_state, few_labels)
         # Only a finished adaptation takes the place of the last one.
         self.state, self.label_record = next_state, {} if labels is None else {"initial": labels}
 
     def add_target(self, target: Windows) -> None:
-        """Add the target's transitions to the counts; no gradient step, and the alignment stays the last one's."""
-        state = self.state
-        more = self.count(target, state)
+        """Add the target's transitions to the counts; no gradient step."""
+        state, more = self.state, self.count(target)
         state.target_counts = more if state.target_counts is None else state.target_counts + more
         state.target_shares = None  # they were of fewer windows
         if state.mode == "source":
@@ -139,8 +127,8 @@ class TransPLMethod(CodingMethod):
         state = self.state if prior is None else replace(self.state, prior=check_prior(prior, self.n_classes))
         if state.target_counts is not None:
             return self._label(self.encoded(target), len(target), state)
-        state, coded = self.at_home(target, state)
-        return self._label(in_chunks(coded), len(coded.codes), state)
+        state, codes = self.at_home(target, state)
+        return self._label(in_chunks(codes), len(codes), state)
 
     def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
         """Class probabilities (n, K) of the classifier that the last step left."""
@@ -153,8 +141,8 @@ class TransPLMethod(CodingMethod):
     def one_shot_labels(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows with the source model alone; they are themselves the target sample."""
         self.check_target(target)
-        fresh, coded = self.at_home(target, replace(self.state.unadapted(), prior=self.checked_prior(prior)))
-        return self._label(in_chunks(coded), len(coded.codes), fresh)
+        fresh, codes = self.at_home(target, replace(self.state.unadapted(), prior=self.checked_prior(prior)))
+        return self._label(in_chunks(codes), len(codes), fresh)
 
     def features(self, windows: Windows) -> NDArray[np.float64]:
         """z of the network that answers (n, d); of the source's in mode "markov"."""
@@ -163,7 +151,7 @@ class TransPLMethod(CodingMethod):
             return in_batches(network, windows, network.features)
 
     @property
-    def _answering_network(self) -> Network | ChannelHead:
+    def _answering_network(self) -> Network:
         adapted = self.state.adapted_network
         return self.state.source_network if adapted is None else adapted
 
@@ -171,59 +159,13 @@ class TransPLMethod(CodingMethod):
     def history(self) -> dict[str, History]:
         return self.state.history
 
-    def _met(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
-        """The state that knows how to see this target, and what its vote needs of it."""
-        if not self.settings.aligned_copies:
-            return state, self.coded(target, state)
-        there = state.facing(Moments.of_windows(target))
-        coded = self.coded(target, there)
-        if self.keeps_copies(in_chunks(coded)):
-            return there, coded
-        return there.as_recorded(), coded.of_view(0, there.views[0])
-
-    def keeps_copies(self, chunks: Chunks) -> bool:
-        """Whether aligned copies vote on this target; see `copies_are_likelier`."""
-        return copies_are_likelier(chunks, self._log_probabilities(self.state.class_counts), self.settings.length)
-
-    def at_home(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Coded]:
-        """The state in which these windows are themselves the target sample, and what its vote needs of them."""
-        there, coded = self._met(target, state)
-        there = replace(there, target_counts=self.count_codes(coded.codes))
-        return self.refined(there, lambda: in_chunks(coded)), coded
-
-    def refined(
-        self, state: TransPLState, chunks: Callable[[], Chunks], few_labels: NDArray[np.int64] | None = None
-    ) -> TransPLState:
-        """The state after `refine_rounds`. Recorded channels and their aligned copies follow the target each alone.
-
-        If they followed common labels, they would soon err alike: two witnesses would be one.
-
-        chunks : gives the target's windows, twice for every round; few_labels : as in `adapt`
-        """
-        if not self.settings.refine_rounds:
-            return state
-        vote, source, known = self.vote(state), state.source_counts, state.voting_counts
-
-        def of_view(w: int, view: slice) -> markov.TransitionCounts:
-            return following(
-                vote.of_channels(view),
-                lambda: ((rows, coded.of_view(w, view)) for rows, coded in chunks()),
-                source.of_channels(view),
-                known.of_channels(view),
-                few_labels,
-            )
-
-        counts = [of_view(w, view) for w, view in enumerate(state.views)]
-        found = replace(state, refined_counts=markov.TransitionCounts.side_by_side(counts))
-        if not self.settings.temper:
-            return found
-        return replace(found, temper=temper_by_kept_labels(vote, self.vote(found), chunks()))
-
-    def _log_probabilities(self, counts: markov.TransitionCounts) -> NDArray[np.float64]:
-        return class_log_probabilities(counts, self.settings.smoothing, self.settings.epsilon)
+    def at_home(self, target: Windows, state: TransPLState) -> tuple[TransPLState, Codes]:
+        """The state in which these windows are themselves the target sample, and their codes."""
+        codes = self.codes(target)
+        return replace(state, target_counts=self.count_codes(codes)), codes
 
     def vote(self, state: TransPLState, channel_weights: NDArray[np.float64] | None = None) -> Vote:
-        """The labeller that a state with target counts makes; channels are weighed, and sharpness is set, only once.
+        """The labeller that a state with target counts makes; channels are weighed only once.
 
         channel_weights : (D,), those of the state's target counts if they are known already
         """
@@ -231,48 +173,35 @@ class TransPLMethod(CodingMethod):
         settings = self.settings
         known = self.channel_weights(state.target_counts) if channel_weights is None else channel_weights
         weights = voting_weights(known, state.target_counts.n_channels)
-        source = self._log_probabilities(state.class_counts)
-        return Vote(
-            settings,
-            self._log_probabilities(state.voting_counts),
-            weights / weights.sum(),
-            state.prior,
-            *calibrated(settings, source, state.held_out),
-            state.temper,
-        )
+        log_p = class_log_probabilities(state.voting_counts, settings.smoothing, settings.epsilon)
+        return Vote(settings, log_p, weights / weights.sum(), state.prior)
 
     def _label(self, chunks: Chunks, n: int, state: TransPLState) -> PseudoLabels:
         """Labels of n windows; beside the result one chunk is in memory."""
         vote = self.vote(state)
         whole = PseudoLabels(np.empty(n, np.int64), np.empty(n), np.empty((n, self.n_classes)))
-        for rows, coded in chunks:
-            for values, found in zip(whole, vote(coded), strict=True):
+        for rows, codes in chunks:
+            for values, found in zip(whole, vote(codes), strict=True):
                 values[rows] = found
         return whole
 
     def _labelled_counts(
-        self, target: Windows, coded: Coded | None, few_labels: NDArray[np.int64] | None, there: TransPLState
+        self, target: Windows, codes: Codes | None, few_labels: NDArray[np.int64] | None
     ) -> markov.TransitionCounts | None:
         if few_labels is None:
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
-        of_rows = self.coded(target[rows], there) if coded is None else coded.rows(rows)
-        return counts_of_labels(of_rows.codes, few_labels[rows], there.source_counts)
+        of_rows = self.codes(target[rows]) if codes is None else codes[rows]
+        return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None
     ) -> None:
         """Train a copy of the source network on the labels; the result goes into `state`."""
         start = time.perf_counter()
-        source, validation = self.source_rows()
-        network, settings = state.source_network, self.settings
-        learnt: tuple[Network | ChannelHead, History]
-        if settings.learning == "vote":
-            with self.on_device(network):
-                learnt = learn_votes(network, source, target, labels)
-        else:
-            rows = label_rows(target, labels, few_labels)
-            learnt = learn_labels(network, source, validation, rows, settings, self.execution)
-        state.adapted_network, state.history["adapt"] = learnt
+        rows = label_rows(target, labels, few_labels)
+        state.adapted_network, state.history["adapt"] = learn_labels(
+            state.source_network, *self.source_rows(), rows, self.settings, self.execution
+        )
         state.mode = "finetune"
         state.seconds["adapt"] = time.perf_counter() - start

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +11,11 @@ from transpl import markov
 from transpl.errors import InputError
 from transpl.explanation import SourceCodes
 from transpl.methods.base import Method, SourceModel
-from transpl.methods.moments import Moments
 from transpl.methods.transpl_settings import TransPLSettings
 from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Chunks, Coded, Codes, HeldOut, all_of
+from transpl.methods.vote import Chunks, Codes
 from transpl.network import codebook_usage
-from transpl.network.inference import (
-    coarse_codes,
-    codes_and_classes,
-    codes_by_book,
-    decoded_codes,
-    reconstruction_error,
-)
+from transpl.network.inference import coarse_codes, codes_by_book, decoded_codes, reconstruction_error
 from transpl.training import Execution
 from transpl.windows import Windows
 
@@ -57,13 +49,11 @@ class CodingMethod(Method):
         start = time.perf_counter()
         with self.on_device(network):
             codes = codes_by_book(network, source.windows)
-            held_out = HeldOut(*codes_and_classes(network, model.validation.windows), model.validation.y)
         usage = {book: codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
         coarse = codes["coarse"]
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)
-        moments = Moments.of_windows(source.windows)
-        self.state = TransPLState(network, counts, usage, known, held_out, moments, history={"source": model.history})
+        self.state = TransPLState(network, counts, usage, known, history={"source": model.history})
         self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
 
     def number_source_rows(self, rows: NDArray[np.integer]) -> None:
@@ -78,46 +68,18 @@ class CodingMethod(Method):
         with self.on_device(network):
             return coarse_codes(network, windows)
 
-    def coded(self, windows: Windows, state: TransPLState | None = None) -> Coded:
-        """What the vote needs of windows, (n, V, N) and more, by the source network.
-
-        state : that votes; the method's own by default
-        """
-        state = self.state if state is None else state
-        return all_of(self._code(part, state) for _, part in windows.chunks(CHUNK))
-
-    def _code(self, windows: Windows, state: TransPLState) -> Coded:
-        """Every view of windows that fit into memory."""
-        return all_of((self._code_view(view) for view in state.seen(windows)), axis=1)
-
-    def _code_view(self, windows: Windows) -> Coded:
-        if not self.settings.classifier_evidence:
-            return Coded(self.codes(windows))
-        network = self.state.source_network
-        with self.on_device(network):
-            codes, opinion = codes_and_classes(network, windows)
-        return Coded(codes, opinion[:, None])
-
-    def count(self, windows: Windows, state: TransPLState | None = None) -> markov.TransitionCounts:
-        """Transition counts of windows: one pass of the encoder, one chunk in memory.
-
-        state : counts all channels that vote in it, (V, n_c, n_c); without it as they were recorded, (D, n_c, n_c)
-        """
-        first, *others = (
-            self._count_views((part,) if state is None else state.seen(part)) for _, part in windows.chunks(CHUNK)
-        )
+    def count(self, windows: Windows) -> markov.TransitionCounts:
+        """Transition counts (D, n_c, n_c) of windows: one pass of the encoder, one chunk in memory."""
+        first, *others = (self.count_codes(codes) for _, codes in self.encoded(windows))
         return sum(others, start=first)
-
-    def _count_views(self, views: Sequence[Windows]) -> markov.TransitionCounts:
-        return markov.TransitionCounts.side_by_side([self.count_codes(self.codes(view)) for view in views])
 
     def count_codes(self, codes: Codes) -> markov.TransitionCounts:
         """Transition counts (D, n_c, n_c) of codes."""
         return markov.TransitionCounts.from_codes(codes, self.settings.n_coarse)
 
     def encoded(self, windows: Windows) -> Chunks:
-        """One chunk of windows after the other, each with its rows."""
-        return ((rows, self._code(part, self.state)) for rows, part in windows.chunks(CHUNK))
+        """The codes of one chunk of windows after the other, each with its rows."""
+        return ((rows, self.codes(part)) for rows, part in windows.chunks(CHUNK))
 
     @property
     def n_classes(self) -> int:
@@ -136,10 +98,9 @@ class CodingMethod(Method):
             return decoded_codes(network)
 
     def channel_distances(self, target_counts: markov.TransitionCounts) -> NDArray[np.float64]:
-        """How far each channel's transitions moved from the source's, (D,), or (V,) if those of copies are given."""
-        source = self.state.class_counts.pooled()
+        """How far each channel's transitions moved from the source's, (D,)."""
         return markov.channel_distances(
-            markov.TransitionCounts.side_by_side([source] * (target_counts.n_channels // source.n_channels)),
+            self.state.class_counts.pooled(),
             target_counts,
             markov.transport_cost(self.codebook),
             self.settings.smoothing,
@@ -165,7 +126,7 @@ class CodingMethod(Method):
             return reconstruction_error(network, windows)
 
 
-def in_chunks(coded: Coded) -> Chunks:
-    """Windows that were encoded before, one chunk after the other, each with its rows."""
-    parts = (slice(first, first + CHUNK) for first in range(0, len(coded.codes), CHUNK))
-    return ((rows, coded.rows(rows)) for rows in parts)
+def in_chunks(codes: Codes) -> Chunks:
+    """The codes of windows that were encoded before, one chunk after the other, each with its rows."""
+    parts = (slice(first, first + CHUNK) for first in range(0, len(codes), CHUNK))
+    return ((rows, codes[rows]) for rows in parts)

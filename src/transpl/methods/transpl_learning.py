@@ -9,11 +9,9 @@ from transpl.methods.data import Labelled, PseudoLabels
 from transpl.methods.few_labels import UNKNOWN
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.transpl_settings import TransPLSettings
-from transpl.network import ChannelHead, Network
-from transpl.network.inference import channel_summaries
+from transpl.network import Network
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import CERTAIN
-from transpl.training.distillation import distil
 from transpl.training.loop import History
 from transpl.training.rows import Rows, window_rows
 from transpl.windows import Windows
@@ -35,7 +33,7 @@ def learn_labels(
     settings: TransPLSettings,
     execution: Execution,
 ) -> tuple[Network, History]:
-    """The paper's: source rows, and the most confident of the target's, train a copy of the whole network."""
+    """Source rows, and the most confident of the target's, train a copy of the whole network."""
     return adapt_network(
         network,
         source.rows(),
@@ -46,12 +44,3 @@ def learn_labels(
         execution,
         seed=settings.random_state,
     )
-
-
-def learn_votes(
-    network: Network, source: Labelled, target: Windows, labels: PseudoLabels
-) -> tuple[ChannelHead, History]:
-    """A new head learns the source's labels and all of the target's votes; the network stays."""
-    here, there = (channel_summaries(network, windows) for windows in (source.windows, target))
-    head = distil(here.reshape(len(here), -1), source.y, there.reshape(len(there), -1), labels.probabilities)
-    return ChannelHead.of(network, head.W, head.b), [{"epoch": 0.0, "loss": head.loss}]

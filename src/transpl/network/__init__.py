@@ -3,13 +3,11 @@
 Nothing here trains, seeds or reads files. B windows, D channels, N patches of length m, width d, K classes.
 """
 
-from transpl.network.channel_head import ChannelHead
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network, NetworkOutput, NetworkSettings
 from transpl.network.quantizer import Codebook, CodebookUsage, Quantized, ResidualQuantizer, codebook_usage
 
 __all__ = [
-    "ChannelHead",
     "Classifier",
     "Codebook",
     "CodebookUsage",

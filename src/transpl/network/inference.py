@@ -44,19 +44,6 @@ def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.
     return in_batches(classifier, windows, probabilities)
 
 
-def codes_and_classes(network: Network, windows: Windows) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
-    """Coarse codes (n, D, N) and class probabilities (n, K) in one pass of the encoder."""
-    K = network.settings.n_classes
-
-    def side_by_side(x: Tensor, lengths: Tensor | None) -> Tensor:
-        codes, logits = network.codes_and_logits(x, lengths)
-        return torch.cat([codes.flatten(1).cpu().double(), logits.cpu().double().softmax(dim=-1)], dim=1)
-
-    found = in_batches(network, windows, side_by_side)
-    codes = found[:, :-K].reshape(len(found), windows.n_channels, -1)
-    return codes.astype(code_type(network.settings.n_coarse)), np.ascontiguousarray(found[:, -K:])
-
-
 def features(network: Network, windows: Windows) -> NDArray[np.float64]:
     """z (n, d), the mean of the summaries over channels."""
     return in_batches(network, windows, network.features)

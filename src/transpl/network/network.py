@@ -136,16 +136,10 @@ class Network(Classifier):
 
     def codes(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x (B, D, T) -> coarse codes (B, D, N); -1 where a shorter window has no patch."""
-        return self.codes_and_logits(x, lengths)[0]
-
-    def codes_and_logits(self, x: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """x (B, D, T) -> coarse codes (B, D, N), as `codes` gives them, and class logits (B, K)."""
         patches = to_patches(x, self.settings.patch_length)
         mask = self._mask(patches, lengths)
-        encoded = self._encode_patches(patches, mask)
-        nearest = self.quantizer.coarse.nearest(encoded.latents)
-        codes = nearest if mask is None else nearest.masked_fill(~mask[:, None, :], -1)
-        return codes, self.head(encoded.summary.mean(dim=1))
+        codes = self.quantizer.coarse.nearest(self._encode_patches(patches, mask).latents)
+        return codes if mask is None else codes.masked_fill(~mask[:, None, :], -1)
 
     def codes_by_book(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x (B, D, T) -> codes (B, books, D, N), the coarse book's first; -1 where a shorter window has no patch."""

@@ -25,7 +25,7 @@ def answers(saved: Saved) -> list[str]:
 
 
 def _moved_most(saved: Saved) -> str:
-    channels = saved.sensors
+    channels = saved.furthest_first
     most, least = channels[0], channels[-1]
     name = f"<b>{escape(most.name)}</b>"
     if most.distance <= 0:

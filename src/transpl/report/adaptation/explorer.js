@@ -5,8 +5,7 @@
   if (!data) return;
   const { byId, make, percent, chip } = page;
   const MANY = 1000, FEW_SIGNALS = 12, FEW_CLASSES = 12;
-  const IN_LOG_ODDS = data.scale === "log odds", NETWORK_VOTES = data.network !== null;
-  const VOTER = NETWORK_VOTES ? "voter" : "channel";
+  const IN_LOG_ODDS = data.scale === "log odds";
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
   const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
   let order = [], current = 0, allSignals = false;
@@ -52,8 +51,7 @@
   };
 
   const showClasses = (one) => {
-    const network = NETWORK_VOTES && data.mode === "finetune" ? "fine-tuned" : "network";
-    const voted = data.mode === "markov" ? ["vote"] : ["vote", network], highest = Math.max(...one.vote);
+    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"], highest = Math.max(...one.vote);
     const rows = listedClasses(one).map((k) => make("tr", {},
       head(data.classes[k], "row"),
       make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
@@ -61,14 +59,9 @@
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
   };
 
-  // Channels, and the network where it votes: name, share of the say, what it says alone, its part of the lead.
-  const votersOf = (one) => {
-    const ofChannels = NETWORK_VOTES ? 1 - data.network : 1;
-    const channels = data.channels.map((name, d) => (
-      { name, trust: data.weights[d].toFixed(6), share: ofChannels * data.shares[d], says: one.says[d], part: one.parts?.[d] }));
-    const network = { name: "network", trust: "", share: data.network, says: one.networkSays, part: one.networkPart };
-    return NETWORK_VOTES ? [...channels, network] : channels;
-  };
+  // Channels: name, share of the say, what it says alone, its part of the lead.
+  const votersOf = (one) => data.channels.map((name, d) => (
+    { name, trust: data.weights[d].toFixed(6), share: data.shares[d], says: one.says[d], part: one.parts?.[d] }));
 
   // From the middle to the right for the label, to the left for the class it is held against.
   const push = (part, largest) => {
@@ -92,7 +85,7 @@
     const voters = votersOf(one).sort((a, b) => Math.abs(b.part) - Math.abs(a.part)), largest = Math.abs(voters[0].part);
     const rows = voters.map(({ name, says, part }) => make("tr", { title: alone(says) },
       head(name, "row"), cell(push(part, largest)), cell(partInWords(part), { className: "effect" })));
-    const found = table([VOTER, "", "effect"], rows);
+    const found = table(["channel", "", "effect"], rows);
     found.tHead.rows[0].cells[1].replaceWith(pushHead(data.classes[one.label], data.classes[one.against]));
     byId("window-votes").replaceChildren(found);
   };
@@ -102,10 +95,8 @@
       return `Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points, ` +
         "the sum of all effects.";
     }
-    const who = NETWORK_VOTES ? "channels and network" : "the channels";
-    const network = NETWORK_VOTES ? " The network is the one trained on the source, with its own view of the whole window." : "";
-    return `Together ${who} put ${label} ahead of ${against} by a factor of ${ratio(one.margin)}, the product of all effects: ` +
-      `× speaks for ${label}, ÷ for ${against}.${network}`;
+    return `Together the channels put ${label} ahead of ${against} by a factor of ${ratio(one.margin)}, the product of all ` +
+      `effects: × speaks for ${label}, ÷ for ${against}.`;
   };
 
   const showVoteWords = (one) => {
@@ -163,9 +154,8 @@
   const showEvidence = (one) => {
     if (one.against === null) return;
     const label = data.classes[one.label], against = data.classes[one.against];
-    const what = NETWORK_VOTES ? "Which steps" : "What";
-    showSteps("window-for", "for-title", `${what} spoke most for ${label}`, one.for, label, against);
-    showSteps("window-against", "against-title", `${what} spoke most for ${against}`, one.other, against, label);
+    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, label, against);
+    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, against, label);
   };
 
   const showNearest = (one) => {
@@ -187,8 +177,8 @@
       ...says.map((p) => cell(percent(p, 4))), ...lead.map(() => cell(part.toFixed(6).replace("-", "−"))));
     const rows = votersOf(one).map(({ name, trust, share, says, part }) => row(name, trust, percent(share, 2), says, part, {}));
     const vote = row("vote", "", "", one.vote, one.margin, { className: "chosen" });
-    const found = table([VOTER, "trust", "share", ...data.classes, ...lead], [...rows, vote]);
-    const words = "Under each class: what a voter says alone. Its log odds are its part of the vote's, and add up to them.";
+    const found = table(["channel", "trust", "share", ...data.classes, ...lead], [...rows, vote]);
+    const words = "Under each class: what a channel says alone. Its log odds are its part of the vote's, and add up to them.";
     found.append(make("caption", { className: "notes", textContent: words }));
     return found;
   };

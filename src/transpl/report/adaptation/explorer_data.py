@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.explanation import Contributions, Explanation, thinned
-from transpl.explanation.contributions import scale_of
-from transpl.explanation.log_odds_parts import CLASSIFIERS_SHARE
 from transpl.explanation.thinning import MOST
 from transpl.report.adaptation.saved import Saved
 from transpl.report.adaptation.signals import POINTS, packed
@@ -34,8 +32,7 @@ def explorer_data(saved: Saved) -> dict[str, Any]:
         "shares": explanation.shares.tolist(),
         "patchLength": explanation.patch_length,
         "mode": explanation.mode,
-        "scale": scale_of(explanation),
-        "network": None if explanation.opinions is None else CLASSIFIERS_SHARE,
+        "scale": "probability",  # the page also knows "log odds"
         "signals": None if explanation.signals is None else packed(explanation.signals),
         "windows": [_window(explanation[i], origins[i]) for i in range(len(explanation))],
     }
@@ -58,17 +55,10 @@ def _window(one: Explanation, origin: str) -> dict[str, Any]:
         "vote": _rounded(one.probabilities[0]),
         "answer": _rounded(one.answers[0]),
         "says": _rounded(one.posteriors[0]),
-        **_opinion(one),
         "codes": one.codes[0].tolist(),
         "near": _nearest(one),
         **_evidence(one),
     }
-
-
-def _opinion(one: Explanation) -> dict[str, Any]:
-    """What the source network says alone, where it votes."""
-    says = one.classifier_posteriors
-    return {} if says is None else {"networkSays": _rounded(says[0])}
 
 
 def _evidence(one: Explanation) -> dict[str, Any]:
@@ -82,7 +72,6 @@ def _evidence(one: Explanation) -> dict[str, Any]:
         "against": one.class_index("against", found.against),
         "margin": _round(found.margin),
         "parts": _rounded(found.channels),
-        "networkPart": _round(found.classifier),
         "for": [step for step in steps if step[_PART] > 0][:_STEPS],
         "other": [step for step in steps if step[_PART] < 0][:_STEPS],
     }

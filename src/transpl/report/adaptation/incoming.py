@@ -12,14 +12,12 @@ from transpl.report.wording import counted, listed
 _ANSWERS = {
     "finetune": "a neural network, trained on the source, then on the labels that the vote gave to the target",
     "markov": "a vote of the channels over the patterns that follow each other; nothing was trained on the target",
-    "markov with network": "a vote of the channels over the patterns that follow each other, and of the network that "
-    "was trained on the source; nothing was trained on the target",
     "source": "the network as trained on the source; it was not adapted",
 }
 _SCORES = {
     "before": "right before adaptation",
     "after": "right after adaptation",
-    "pseudo_labels": "right by the vote{voters}, on the windows adapted to",
+    "pseudo_labels": "right by the vote of the channels, on the windows adapted to",
 }
 
 
@@ -37,9 +35,9 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         ("source", f"{source['name']}: {labelled}with labels"),
         ("target", f"{target['name']}: {counted(target['windows'], 'window')}, used without labels"),
         ("labelled here", counted(test["windows"], "window")),
-        ("channels", _channels_in_words(saved)),
+        ("channels", f"{len(saved.channels)}: {listed(channel.name for channel in saved.channels)}"),
         ("classes", f"{len(saved.classes)}: {listed(saved.classes)}"),
-        ("labels are from", _ANSWERS[_answering(saved)]),
+        ("labels are from", _ANSWERS[summary["mode"]]),
     ]
     if saved.explanation is not None and saved.explanation.signals is not None:
         facts.insert(3, ("a window", _window_in_words(saved)))
@@ -47,12 +45,6 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         given = listed(f"{name} {percent(share)}" for name, share in summary["prior"].items())
         facts.append(("class proportions given", given))
     return facts
-
-
-def _channels_in_words(saved: Saved) -> str:
-    names = [channel.name for channel in saved.recorded_channels]
-    twice = "; each votes twice, as recorded and aligned with the source" if saved.voting.aligned_copies else ""
-    return f"{len(names)}: {listed(names)}{twice}"
 
 
 def _window_in_words(saved: Saved) -> str:
@@ -66,18 +58,12 @@ def _window_in_words(saved: Saved) -> str:
     )
 
 
-def _answering(saved: Saved) -> str:
-    mode = str(saved.summary["mode"])
-    return f"{mode} with network" if mode == "markov" and saved.voting.classifier_evidence else mode
-
-
 def _scores(saved: Saved) -> list[str]:
     metrics = saved.metrics
-    voters = " of channels and network" if saved.voting.classifier_evidence else " of the channels"
     if metrics is None:
         return ["<p>No true labels were given, so nothing is scored here.</p>"]
     cards = [
-        f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words.format(voters=voters))}<br>'
+        f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words)}<br>'
         f'<span class="notes">{counted(metrics[key]["windows"], "window")}; macro-F1 '
         f"{100 * metrics[key]['macro_f1']:.1f} %</span></div>"
         for key, words in _SCORES.items()

@@ -70,6 +70,4 @@ def _training_in_words(saved: Saved) -> str:
     history, seconds = saved.summary["history"], sum(saved.summary["seconds"].values())
     parts = [f"{counted(len(records), 'round')} {_PHASES.get(phase, phase)}" for phase, records in history.items()]
     kept = "Each phase keeps the network of its best round on held-out windows."
-    if "adapt" in history and saved.voting.learning == "vote":
-        kept = "On the source the network of the best round on held-out windows was kept."
     return f"{listed(parts)}; {seconds:.0f} seconds in all. {kept}"

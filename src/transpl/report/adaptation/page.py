@@ -47,7 +47,7 @@ def render(saved: Saved) -> str:
         *labels_section(saved),
         *explorer_section(saved),
         *learnt_section(saved),
-        *how_it_works(saved.voting),
+        *how_it_works(),
         f"<footer><p>{escape(_made_by(saved))}</p></footer>",
         *(f"<script>{(_HERE / name).read_text(encoding='utf-8')}</script>" for name in _SCRIPTS),
     ]

@@ -27,21 +27,6 @@ class Channel(NamedTuple):
     weight: float
 
 
-class Voting(NamedTuple):
-    """How the model's vote came about: its settings, but that copies and temper are told only if they took effect.
-
-    Summaries of old are of the paper's vote.
-    """
-
-    vote: str = "mean"
-    calibrate: bool = False
-    classifier_evidence: bool = False
-    aligned_copies: bool = False
-    refine_rounds: int = 0
-    temper: bool = False
-    learning: str = "labels"
-
-
 @dataclass(frozen=True)
 class Saved:
     """The files of a folder; `metrics`, `explanation` and `shift` are None where there are none.
@@ -75,38 +60,20 @@ class Saved:
         return self.predictions.iloc[:, -len(self.classes) :].to_numpy(np.float64)
 
     @property
-    def voting(self) -> Voting:
-        return Voting(**self.summary.get("voting", {}))
-
-    @property
     def channels(self) -> list[Channel]:
-        """All that vote, the one that moved most first; of equally far ones the first."""
-        return _furthest_first(self._voters)
-
-    @property
-    def recorded_channels(self) -> list[Channel]:
-        """Those that came in, in that order; their aligned copies stand behind them."""
-        voters = self._voters
-        return voters[: len(voters) // 2] if self.voting.aligned_copies else voters
-
-    @property
-    def sensors(self) -> list[Channel]:
-        """Those that came in, the one that moved most first."""
-        return _furthest_first(self.recorded_channels)
-
-    @property
-    def _voters(self) -> list[Channel]:
+        """In the order in which they came."""
         return [Channel(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
+
+    @property
+    def furthest_first(self) -> list[Channel]:
+        """The channel that moved most first; of equally far ones the first."""
+        return sorted(self.channels, key=lambda channel: -channel.distance)
 
     def origins(self, windows: Sequence[int] | NDArray[np.int64]) -> list[str]:
         """Where windows come from, as "group bob, start 1280"; "" where that is not known."""
         known = [name for name in _ORIGIN if name in self.predictions.columns]
         rows = self.predictions[known].iloc[list(windows)].astype(str)
         return [", ".join(f"{name} {value}" for name, value in zip(known, row, strict=True)) for row in rows.to_numpy()]
-
-
-def _furthest_first(channels: list[Channel]) -> list[Channel]:
-    return sorted(channels, key=lambda channel: -channel.distance)
 
 
 def read_saved(home: Path) -> Saved:

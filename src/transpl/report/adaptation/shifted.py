@@ -23,7 +23,7 @@ def shifted_section(saved: Saved) -> list[str]:
         "<section><h2>What shifted</h2>",
         "<p>The more the patterns of a channel differ between source and target, the less it counts in the vote for a "
         "label. Full trust, 100 %, is for a channel that did not change.</p>",
-        *_ranking(saved.channels),
+        *_ranking(saved.furthest_first),
     ]
     parts += _patterns(saved.shift) if saved.shift is not None else [_NO_PATTERNS]
     return [*parts, "</section>"]
