@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from transpl.errors import InputError
     from transpl.estimator import TransPL
     from transpl.explanation import Explanation, ShiftReport
+    from transpl.labels import PseudoLabels
     from transpl.many import AdaptedTarget, adapt_many
-    from transpl.methods import PseudoLabels
 
 try:
     __version__ = version("transpl")
@@ -41,7 +41,7 @@ _HOME = {
     "Drift": "transpl.drift",
     "Explanation": "transpl.explanation",
     "InputError": "transpl.errors",
-    "PseudoLabels": "transpl.methods",
+    "PseudoLabels": "transpl.labels",
     "ShiftReport": "transpl.explanation",
     "TransPL": "transpl.estimator",
     "adapt_many": "transpl.many",
@@ -49,7 +49,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # Torch takes seconds to load: pay for it when a class is asked for, not on `import transpl`.
+    # Pandas, scikit-learn and others take seconds to load: pay for them when a class is asked for.
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     if name == "datasets":

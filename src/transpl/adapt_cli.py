@@ -42,7 +42,7 @@ Mode = Annotated[
         help="finetune: train on the pseudo-labels; markov: no gradient step.", show_default="markov for plus"
     ),
 ]
-Variant = Annotated[str, typer.Option(help="paper, or plus: what was found to label better, see docs/beyond.md.")]
+Variant = Annotated[str, typer.Option(help="plus, or paper, which needs torch.")]
 
 
 def demo(
@@ -53,7 +53,7 @@ def demo(
         str | None,
         typer.Option(help="Source and target domain, as 2-7. Default: 3-9 of watch, the first pair of others."),
     ] = None,
-    variant: Variant = "plus",
+    variant: Variant = "paper",
     mode: Mode = None,
     seed: Seed = 0,
     epochs: Epochs = 40,
@@ -175,7 +175,7 @@ def adapt(
 
 
 def _check_mode(mode: str | None) -> None:
-    from transpl.methods.transpl import MODES
+    from transpl.adapter import MODES
 
     if mode is not None:
         one_of("mode", mode, MODES)

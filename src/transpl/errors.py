@@ -27,6 +27,16 @@ def unreadable(path: object, *, problem: str, advice: str) -> NotReadable:
     return NotReadable(_on_one_line(f"{path}: {problem}. {advice}"))
 
 
+def require_deep(what: str) -> None:
+    """Raise, with the command that helps, unless torch and lightning-fabric are installed, which `what` needs."""
+    try:
+        import lightning_fabric  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError:
+        problem = "needs torch and lightning-fabric, which are not installed"
+        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"') from None
+
+
 def _on_one_line(message: str) -> str:
     return " ".join(message.splitlines())
 

@@ -13,13 +13,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from transpl.adapter import DomainAdapter
 from transpl.drift import Drift
 from transpl.errors import unreadable, wrong
 from transpl.estimator_attributes import FittedAttributes
 from transpl.estimator_parameters import Parameters
 from transpl.explanation import Explanation, ShiftReport
-from transpl.methods import Labelled, PseudoLabels, TransPLMethod
-from transpl.methods.explaining import drift, explain, shift_report
+from transpl.labels import Labelled, PseudoLabels
 from transpl.persistence import load_model, save_model
 from transpl.sources import (
     check_labels,
@@ -28,7 +28,6 @@ from transpl.sources import (
     held_out_rows,
     hold_out,
     is_table,
-    plain,
     prior_shares,
     say_what_is_dropped,
     seed_of,
@@ -91,26 +90,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         adaptation is validated on held-out "source" rows (the paper), or also on trusted pseudo-"labels": it then goes
         on while the network still learns them
     variant
-        "paper", or "plus": what was found to be better; it sets those of the following options that are None
-    vote
-        channels are joined by the "mean" of their posteriors (paper) or by the "product" of their likelihoods (plus)
-    calibrate
-        set how sharp likelihoods and classifier are on held-out source windows (plus)
-    classifier_evidence
-        the source network's own class probabilities join the vote (plus)
-    aligned_copies
-        every channel votes twice (plus): as recorded, and after a linear map that gives the target's channels the means
-        and covariances of the source's, unless the source's class matrices find the mapped windows less likely
-    refine_rounds, refine_share
-        how often the target's windows, as labelled so far, are counted to their classes before the next vote
-        (0 in the paper, 10 in plus, fewer if nothing changes any more), and the share of each class's windows, the
-        surest, that is counted (0.5 in plus)
-    temper
-        lower the vote's confidences until the mean of the largest probabilities on the target is the share of its
-        windows whose label `refine_rounds` left as it was (plus); labels stay, and without rounds so do confidences
-    learning
-        fine-tuning trains the network on the most confident "labels" (paper), or gives it a head that knows which
-        channel is which and learns the "vote" (plus): its probabilities for all target windows
+        "paper", which needs `pip install "transpl[deep]"`, or "plus"
     devices
         train data-parallel on so many devices
     n_threads
@@ -128,10 +108,9 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
     codebook_
         (n_coarse, width) coarse code vectors
     class_counts_, source_counts_, target_counts_
-        `TransitionCounts` by class and channel, and by channel, of all channels that vote; those by class include what
-        `few_labels` and `refine_rounds` added
+        `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added
     channel_distances_, channel_weights_
-        (channels,) how far each channel moved, how far it is trusted; `voting_channels` names them
+        (channels,) how far each channel moved, how far it is trusted
     codebook_usage_
         per codebook, how often each code occurs in the source, its perplexity and dead codes
     history_
@@ -149,7 +128,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
         """
         seed = seed_of(self.random_state)
-        settings, execution = self._settings(seed), self._execution()
+        method = self.new_method(seed)
         windows = self._windows(X, "X", min_length=2 * self.patch_length)
         is_target = target_rows(sample_domain, len(windows))
         classes, indices = np.unique(check_labels(y, len(windows), is_target), return_inverse=True)
@@ -164,7 +143,6 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=2 * self.patch_length)
             validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"), len(classes))
         say_what_is_dropped(windows, self.patch_length, "X")
-        method = TransPLMethod(settings, execution)
         method.fit_source(source, validation)
         method.number_source_rows(rows)
         if is_target.any():
@@ -209,10 +187,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         """Add the transitions of more target windows to the counts; no gradient step, any order, any batches.
 
         Right after `fit` this makes the Markov posterior the classifier, as `adapt(mode="markov")` does. After
-        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change. Class
-        matrices do not follow the target here (`refine_rounds`), channels are aligned (`aligned_copies`) and
-        confidences lowered (`temper`) as the last `adapt` found it, or not at all: that takes all of the target at
-        once, in `adapt`.
+        fine-tuning the network goes on answering; only the counts, channel weights and pseudo-labels change.
         """
         self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
         return self
@@ -230,8 +205,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         """Label windows by their code transitions alone.
 
         Channels are weighed by the target counts of `adapt` or `partial_adapt`; before either, X is the target sample.
-        Without a prior, the one given to `adapt` holds, or a uniform one. How far confidences are lowered (`temper`)
-        was found with that of `adapt`.
+        Without a prior, the one given to `adapt` holds, or a uniform one.
         """
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
@@ -251,7 +225,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         """
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         names = name_channels(channel_names, self.n_channels_)
-        return explain(method, windows, self.classes_, names, self.class_shares(prior), nearest)
+        return method.explain(windows, self.classes_, names, self.class_shares(prior), nearest)
 
     def shift_report(self, X: Any = None, *, channel_names: Sequence[str] | None = None) -> ShiftReport:
         """What shifted between the source and the target of `adapt` or `partial_adapt`.
@@ -261,9 +235,9 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             after `partial_adapt`
         """
         method = self.fitted_method()
-        if method.state.target_counts is None:
+        if method.target_counts is None:
             raise AttributeError("shift_report: there is no target yet. Call adapt or partial_adapt first.")
-        report = shift_report(method, self.classes_, name_channels(channel_names, self.n_channels_))
+        report = method.shift_report(self.classes_, name_channels(channel_names, self.n_channels_))
         if X is None:
             return report
         return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
@@ -287,7 +261,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         trusted = None if reference is None else self._seen_windows(reference, "reference")
         names = name_channels(channel_names, self.n_channels_)
-        return drift(method, windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
+        return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""
@@ -297,21 +271,20 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             raise wrong(
                 "y", expected="text or numbers as labels, to be saved", got=type(values[0]), advice="Convert them."
             )
-        params = {name: plain(value) for name, value in self.get_params(deep=False).items()}
-        params |= {"random_state": self.seed_, "checkpoint_dir": None}
         about = {
-            "params": params,
+            "params": self.plain_params(self.seed_) | {"checkpoint_dir": None},
             "classes": {"dtype": self.classes_.dtype.str, "values": values},
             "n_features_in": self.n_features_in_,
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "channels": self.n_channels_,
         }
-        save_model(folder, about, method.state)
+        save_model(folder, about, method)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; a tampered, truncated or foreign one is refused."""
-        about, state = load_model(folder)
+        saved = load_model(folder)
+        about = saved.about
         try:
             model = cls(**about["params"])
         except TypeError as error:
@@ -321,22 +294,18 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         if about["feature_names_in"]:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
         model.seed_ = about["params"]["random_state"]
-        model.method_ = TransPLMethod(model._settings(model.seed_), model._execution())
-        model.method_.state = state
+        model.method_ = model.new_method(model.seed_)
+        saved.restore(model.method_)
         return model
 
-    def fitted_method(self) -> TransPLMethod:
+    def fitted_method(self) -> DomainAdapter:
         """The fitted method, under the parameters as they are now."""
         check_is_fitted(self, "method_")
-        settings = self._settings(self.seed_)
-        if settings.network(len(self.classes_)) != self.method_.state.source_network.settings:
-            raise wrong(
-                "set_params",
-                expected="the network's parameters as in fit",
-                got="others",
-                advice="Call fit again, or set them back.",
-            )
-        self.method_.settings, self.method_.execution = settings, self._execution()
+        fitted = self.method_.variant
+        if self.variant != fitted:
+            advice = "Call fit again, or set it back."
+            raise wrong("variant", expected=f"{fitted!r}, as in fit", got=repr(self.variant), advice=advice)
+        self.method_.set_params(self.plain_params(self.seed_))
         return self.method_
 
     def source_rows(

@@ -1,21 +1,16 @@
-"""The parameters of `TransPL`, and the settings that they make. `TransPL` itself tells what they mean."""
+"""The parameters of `TransPL`, and the method that they make. `TransPL` itself tells what they mean."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import fields
-from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from transpl.errors import one_of
-from transpl.methods import TransPLSettings
-from transpl.methods.transpl_settings import MODE_OF, PLUS, VARIANTS
+from transpl.adapter import DomainAdapter
 from transpl.sources import plain, seed_of
-from transpl.training import Execution
-from transpl.training.devices import resolve_device
+from transpl.variants import adapter_class, own_mode
 
 
 class Parameters(BaseEstimator):
@@ -55,14 +50,6 @@ class Parameters(BaseEstimator):
         adapt_stopping: str = "source",
         warmup_steps: int = 50,
         variant: str = "paper",
-        vote: str | None = None,
-        calibrate: bool | None = None,
-        classifier_evidence: bool | None = None,
-        aligned_copies: bool | None = None,
-        refine_rounds: int | None = None,
-        refine_share: float | None = None,
-        temper: bool | None = None,
-        learning: str | None = None,
         devices: int = 1,
         n_threads: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -99,14 +86,6 @@ class Parameters(BaseEstimator):
         self.adapt_stopping = adapt_stopping
         self.warmup_steps = warmup_steps
         self.variant = variant
-        self.vote = vote
-        self.calibrate = calibrate
-        self.classifier_evidence = classifier_evidence
-        self.aligned_copies = aligned_copies
-        self.refine_rounds = refine_rounds
-        self.refine_share = refine_share
-        self.temper = temper
-        self.learning = learning
         self.devices = devices
         self.n_threads = n_threads
         self.checkpoint_dir = checkpoint_dir
@@ -115,23 +94,18 @@ class Parameters(BaseEstimator):
     def check_parameters(self) -> Self:
         """Raise now, rather than in `fit`, if a parameter makes no sense. Nothing is drawn from `random_state`."""
         drawn = self.random_state is None or isinstance(self.random_state, np.random.RandomState)
-        self._settings(0 if drawn else seed_of(self.random_state))
-        resolve_device(self._execution().device)
+        self.new_method(0 if drawn else seed_of(self.random_state)).check_machine()
         return self
 
     @property
     def own_mode(self) -> str:
         """How `adapt` adapts unless told otherwise."""
-        one_of("variant", self.variant, tuple(VARIANTS))
-        return MODE_OF[self.variant]
+        return own_mode(self.variant)
 
-    def _settings(self, seed: int) -> TransPLSettings:
-        one_of("variant", self.variant, tuple(VARIANTS))
-        params = {field.name: plain(getattr(self, field.name)) for field in fields(TransPLSettings)}
-        # An option that no variant sets is given even if it is None, and refused where that makes no sense.
-        given = {name: value for name, value in params.items() if value is not None or name not in PLUS}
-        return TransPLSettings(**{**VARIANTS[self.variant], **given, "random_state": seed})
+    def new_method(self, seed: int) -> DomainAdapter:
+        """The variant's method, not fitted; parameters that make no sense are refused."""
+        return adapter_class(self.variant).from_params(self.plain_params(seed))
 
-    def _execution(self) -> Execution:
-        folder = None if self.checkpoint_dir is None else Path(self.checkpoint_dir)
-        return Execution(self.device, self.devices, self.n_threads, folder, self.verbose)
+    def plain_params(self, seed: int) -> dict[str, Any]:
+        """All parameters as plain values, with `seed` for `random_state`."""
+        return {name: plain(value) for name, value in self.get_params(deep=False).items()} | {"random_state": seed}

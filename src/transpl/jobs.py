@@ -21,14 +21,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl import TransPL
+from transpl.adapter import MODES
 from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
 from transpl.errors import InputError, one_of, unreadable, wrong
 from transpl.files import read_json, write_json
 from transpl.kept_sources import WantedSource, checkpoints_in
+from transpl.labels import certain_where_known
 from transpl.many.targets import READING
-from transpl.methods.few_labels import certain_where_known
-from transpl.methods.transpl import MODES
 from transpl.report import write_report
 from transpl.result_folders import being_written, holds_many, require_for_one, require_whole
 from transpl.results import (

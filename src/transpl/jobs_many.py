@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from transpl import TransPL
+from transpl.adapter import MODES
 from transpl.datasets.recordings import Recordings
 from transpl.errors import one_of
 from transpl.jobs import (
@@ -31,7 +32,6 @@ from transpl.kept_sources import WantedSource, checkpoints_in
 from transpl.many import AdaptedTarget, TargetFile, adapt_many
 from transpl.many.names import named
 from transpl.many.targets import remembered
-from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers
 from transpl.result_folders import begin_many
 from transpl.results import write_table

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,6 @@ from transpl import TransPL, __version__
 from transpl.digest import digest_of
 from transpl.errors import NotReadable, wrong
 from transpl.files import read_json, write_json
-from transpl.methods.settings import SourceSettings
-from transpl.persistence import fingerprint
 from transpl.sources import plain
 from transpl.windows import as_windows
 
@@ -91,9 +89,8 @@ class WantedSource:
     def _load(self, home: Path) -> TransPL:
         kept = TransPL.load(home)
         kept.set_params(**self.model.get_params(deep=False))
-        method = kept.fitted_method()
-        method.state = method.state.unadapted()
-        method.remember_source(*kept.source_rows(*self.rows))
+        kept.method_ = kept.fitted_method().unadapted()
+        kept.method_.remember_source(*kept.source_rows(*self.rows))
         return kept
 
     def _obstacle(self, home: Path) -> str:
@@ -117,9 +114,10 @@ class WantedSource:
     @cached_property
     def _identity(self) -> dict[str, Any] | None:
         """What decides the model, as JSON has it; None if chance does."""
-        if not isinstance(plain(self.model.random_state), int):
+        seed = plain(self.model.random_state)
+        if not isinstance(seed, int):
             return None
-        settings = {**asdict(_training(self.model)), "devices": plain(self.model.devices)}
+        settings = {"variant": self.model.variant, **self.model.new_method(seed).source_settings()}
         arrays = [*_windows(self.X), np.asarray(self.y)]
         if self.X_val is not None:
             arrays += [*_windows(self.X_val), np.asarray(self.y_val)]
@@ -141,11 +139,7 @@ def checkpoints_in(model: TransPL, folder: Path) -> Iterator[None]:
 def _about(model: TransPL) -> tuple[dict[str, Any], str]:
     """Parameters as they are saved, and a hash of the source model."""
     params = {name: plain(value) for name, value in model.get_params(deep=False).items() if name != "checkpoint_dir"}
-    return params, fingerprint(model.fitted_method().state.unadapted())
-
-
-def _training(model: TransPL) -> SourceSettings:
-    return SourceSettings(**{each.name: plain(getattr(model, each.name)) for each in fields(SourceSettings)})
+    return params, model.fitted_method().unadapted().fingerprint()
 
 
 def _windows(X: Any) -> tuple[NDArray, NDArray]:

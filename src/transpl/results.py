@@ -21,12 +21,11 @@ from transpl.datasets.recordings import Recordings
 from transpl.explanation import Explanation, thinned
 from transpl.files import replacing, write_json
 from transpl.result_folders import PROBABILITY
+from transpl.sources import plain
 
 NO_LABEL = ""
 _NAMED = 10  # classes in a note
 _DIGITS = 6  # of shapes that are only drawn
-# settings; see Saved.voting
-_VOTING = ("vote", "calibrate", "classifier_evidence", "aligned_copies", "refine_rounds", "temper", "learning")
 TRUE_LABEL = "true_label"  # column with what a person said
 LABEL_BEFORE = "label_before"  # column with the label before adaptation
 
@@ -167,7 +166,6 @@ def summary(
 
     labels : those after adaptation; before : those before it, if they are known
     """
-    settings, names = model.fitted_method().settings, model.voting_channels(about.channel_names)
     return {
         "transpl_version": __version__,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -189,11 +187,9 @@ def summary(
         "classes": [str(name) for name in model.classes_],
         "channels": [
             {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(names, *channel_shift(model), strict=True)
+            for name, distance, weight in zip(about.channel_names, *channel_shift(model), strict=True)
         ],
-        "sigma": settings.sigma,
-        "voting": {name: getattr(settings, name) for name in _VOTING}
-        | {"aligned_copies": len(names) > len(about.channel_names), "temper": model.fitted_method().state.temper != 1},
+        "sigma": plain(model.sigma),
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()

@@ -14,9 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from transpl.errors import InputError, whole_number, wrong
+from transpl.labels import UNKNOWN, Labelled
 from transpl.markov.posterior import check_prior
-from transpl.methods import Labelled
-from transpl.methods.few_labels import UNKNOWN
 from transpl.windows import Windows
 
 HOLDOUT_SHARE = 0.3

@@ -1,11 +1,8 @@
 """Labels for a file of windows of any size: one chunk in memory, and an interrupted run goes on.
 
-("plus", adapted to the file, also holds label, sureness and probabilities of each window.)
-
 The folder ends up with `labels.npy` (positions in `classes.json`), `probabilities.npy` and `progress.json`; where the
-windows were counted as a new target domain also with `codes.npy`, `target_counts.npz` and, where the network votes too,
-`opinions.npy`. An array whose last row is not yet written has the suffix `.part`. `progress.json` is replaced after
-every chunk, once its rows are on the disk.
+windows were counted as a new target domain also with `codes.npy` and `target_counts.npz`. An array whose last row is
+not yet written has the suffix `.part`. `progress.json` is replaced after every chunk, once its rows are on the disk.
 """
 
 from __future__ import annotations
@@ -14,31 +11,23 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from transpl.adapter import DomainAdapter
 from transpl.errors import unreadable, whole_number, wrong
 from transpl.estimator import TransPL
 from transpl.files import map_npy, new_npy, read_json, write_json, write_rows
-from transpl.methods import TransPLMethod
-from transpl.methods.moments import Moments
-from transpl.methods.settings import since_before
-from transpl.methods.transpl_codes import CHUNK
-from transpl.methods.transpl_state import TransPLState
-from transpl.methods.vote import Coded
-from transpl.network.inference import BATCH, code_type
-from transpl.persistence import fingerprint
-from transpl.training.progress import windows_bar
-from transpl.windows import Windows, as_windows
+from transpl.progress import windows_bar
+from transpl.windows import BATCH, CHUNK, Windows, as_windows
 
 _FORMAT = "transpl-labels-2"
 _COUNTED_AT_ONCE = 1 << 20
-_ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy", "opinions.npy")
+_ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy")
 _AFRESH = "Choose another folder, or delete this one to start afresh."
 
 
@@ -94,68 +83,22 @@ def label_windows(
 Answer = Callable[[slice], NDArray[np.float64]]  # probabilities (rows, K)
 
 
-def _as_it_is(method: TransPLMethod, windows: _WindowFile) -> Answer:
+def _as_it_is(method: DomainAdapter, windows: _WindowFile) -> Answer:
     """Probabilities by the classifier that the model's last step left."""
     return lambda rows: method.predict_proba(windows[rows])
 
 
-def _adapted(method: TransPLMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
-    """Probabilities from what one pass of the encoder leaves on the disk, as those of a new target domain."""
-    there = _facing(method, windows, chunk)
-    files = _CodeFiles.of(method, windows, run, len(there.views))
-    run.work_through("encoded", "encoding", chunk, lambda rows: files.write(rows, method.coded(windows[rows], there)))
-    parts = list(_slices(0, len(windows), chunk))
-    coded: Callable[[slice], Coded] = files.read
-    if there.alignment is not None and not method.keeps_copies((rows, files.read(rows)) for rows in parts):
-        coded, there = partial(files.read_recorded, there.views[0]), there.as_recorded()
-    first, *others = (method.count_codes(coded(rows).codes) for rows in parts)
-    counts = sum(others, start=first)
+def _adapted(method: DomainAdapter, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
+    """Probabilities from what one pass over the windows leaves on the disk, as those of a new target domain."""
+    target = method.new_target()
+    shape, dtype = target.row(windows.n_channels, windows.n_steps)
+    codes = run.array("codes.npy", (len(windows), *shape), dtype)
+    run.work_through(
+        "encoded", "encoding", chunk, lambda rows: write_rows(codes, rows.start, target.encode(windows[rows]))
+    )
+    counts = target.adapt(map_npy(codes)[rows] for rows in _slices(0, len(windows), chunk))
     counts.save(run.folder / "target_counts.npz")
-    state = replace(there, target_counts=counts)
-    vote = method.vote(method.refined(state, lambda: ((rows, coded(rows)) for rows in parts)))
-    return lambda rows: vote.probabilities(coded(rows))
-
-
-class _CodeFiles(NamedTuple):
-    """Where the codes of all windows are and, where the network votes too, its opinions."""
-
-    codes: Path
-    opinions: Path | None
-
-    @classmethod
-    def of(cls, method: TransPLMethod, windows: _WindowFile, run: _Run, n_views: int) -> Self:
-        """Make the files, or find those of an interrupted run."""
-        n, settings = len(windows), method.settings
-        shape = (n, n_views * windows.n_channels, windows.n_patches)
-        return cls(
-            run.array("codes.npy", shape, code_type(settings.n_coarse)),
-            run.array("opinions.npy", (n, n_views, method.n_classes), np.float64)
-            if settings.classifier_evidence
-            else None,
-        )
-
-    def write(self, rows: slice, coded: Coded) -> None:
-        write_rows(self.codes, rows.start, coded.codes)
-        if self.opinions is not None and coded.opinions is not None:
-            write_rows(self.opinions, rows.start, coded.opinions)
-
-    def read(self, rows: slice) -> Coded:
-        return Coded(map_npy(self.codes)[rows], None if self.opinions is None else map_npy(self.opinions)[rows])
-
-    def read_recorded(self, channels: slice, rows: slice) -> Coded:
-        """Without the aligned copies of the channels."""
-        return self.read(rows).of_view(0, channels)
-
-
-def _facing(method: TransPLMethod, windows: _WindowFile, chunk: int) -> TransPLState:
-    """The state that meets these windows as a new target domain; to align them takes a pass over the file."""
-    there = method.state.unadapted()
-    if not method.settings.aligned_copies:
-        return there
-    moments = Moments.empty(windows.n_channels)
-    for rows in _slices(0, len(windows), chunk):
-        moments += Moments.of_windows(windows[rows])
-    return there.facing(moments)
+    return lambda rows: target.probabilities(map_npy(codes)[rows])
 
 
 def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:
@@ -197,8 +140,8 @@ class _WindowFile:
         return self._model.n_channels_
 
     @property
-    def n_patches(self) -> int:
-        return int(self.shape[-1]) // self._model.patch_length
+    def n_steps(self) -> int:
+        return int(self.shape[-1])
 
     def digest(self, chunk: int, progress: bool) -> str:
         """SHA-256 of all windows, each chunk checked on the way: a bad value is named before hours of labelling."""
@@ -273,7 +216,7 @@ class _Run:
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Path:
         """Path of a .npy file of this shape, made if the run has not reached it yet."""
         path = self.folder / f"{name}.part"
-        done = self.state.encoded if name in ("codes.npy", "opinions.npy") else self.state.labelled
+        done = self.state.encoded if name == "codes.npy" else self.state.labelled
         if done == 0:
             new_npy(path, shape, dtype)
         elif not path.is_file():  # all rows are there, and the last run ended between renaming and its last word
@@ -312,7 +255,6 @@ def _slices(first: int, n: int, chunk: int) -> Iterator[slice]:
 
 def _identity(model: TransPL, adapt: bool, windows: _WindowFile, digest: str) -> str:
     """SHA-256 of what decides the result: the model and the windows."""
-    method = model.fitted_method()
-    about = [fingerprint(method.state), since_before(method.settings), model.classes_.tolist(), adapt]
+    about = [model.fitted_method().fingerprint(), model.classes_.tolist(), adapt]
     about += [list(windows.shape), windows.dtype.str, digest]
     return hashlib.sha256(json.dumps(about, default=str).encode()).hexdigest()

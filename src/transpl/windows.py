@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl.errors import whole_number, wrong
 
+BATCH = 32  # windows that pass a network at once; larger batches leave the processor's cache and are slower
+CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches
 _CHECKED_AT_ONCE = 1 << 20  # numbers
 LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _REAL = "biuf"

@@ -8,10 +8,10 @@ import torch
 from conftest import TINY, make_waves
 from hypothesis import given
 from hypothesis import strategies as st
+from transpl.methods.few_labels import counts_of_labels, obeying
 
 from transpl.markov import TransitionCounts
 from transpl.methods import Labelled, PseudoLabels, TransPLMethod, TransPLSettings
-from transpl.methods.few_labels import counts_of_labels, obeying
 from transpl.training import Execution
 from transpl.training.adaptation import CERTAIN, most_confident
 from transpl.windows import as_windows

@@ -136,7 +136,7 @@ class Explanation:
         return self.classes[self.answers.argmax(axis=1)]
 
     def contributions(self, window: int, label: Any = None, against: Any = None) -> Contributions:
-        r"""Split the lead y_label - y_against of a label in one window over channels and transitions; they add up to it.
+        """Split the lead y_label - y_against of a label in one window over channels and transitions; exact sums.
 
         window : position in this explanation
         label, against : classes; by default the label of the vote, and the most probable of the others

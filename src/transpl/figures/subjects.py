@@ -73,6 +73,8 @@ def _of_run(spec: RunSpec, folder: Path, say: Say) -> Subject:
 def _of_job(folder: Path) -> Subject:
     model, _ = load_model(folder)
     method = model.fitted_method()
+    if not isinstance(method, TransPLMethod):
+        raise wrong("folder", expected="a model of variant 'paper'", got=repr(model.variant), advice="Figures are its.")
     sample = load_sample(folder) if (folder / FILE).is_file() else None
     name = folder.resolve().name
     return Subject(
@@ -82,5 +84,5 @@ def _of_job(folder: Path) -> Subject:
         class_names=tuple(str(label) for label in model.classes_),
         channel_names=name_channels(None if sample is None else sample.channel_names, model.n_channels_),
         sides=None if sample is None else BothSides(sample.source, sample.target, sample.target_rows),
-        target_counts=method.state.recorded_counts,
+        target_counts=method.state.target_counts,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
+from transpl.adapter import MODES
 from transpl.digest import digest_of
 from transpl.errors import one_of, wrong
 from transpl.estimator import TransPL
@@ -20,10 +21,7 @@ from transpl.many.folder import TargetFolder
 from transpl.many.parcel import Rows, parcelled, source_alone
 from transpl.many.targets import TargetFile, as_target, identity
 from transpl.many.work import Task, Work
-from transpl.methods.settings import since_before
-from transpl.methods.transpl import MODES
 from transpl.parallel import check_workers, run_all
-from transpl.persistence import fingerprint
 from transpl.results import class_shares
 from transpl.windows import name_channels
 
@@ -125,15 +123,7 @@ def _finished(task: Task, classes: NDArray, *, with_model: bool) -> AdaptedTarge
 
 def _digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:
     """Of all that decides the results of every target."""
-    method = model.fitted_method()
-    about = [
-        (__version__, _LAYOUT),
-        fingerprint(method.state),
-        since_before(method.settings),
-        model.classes_.tolist(),
-        mode,
-        names,
-    ]
+    about = [(__version__, _LAYOUT), model.fitted_method().fingerprint(), model.classes_.tolist(), mode, names]
     arrays = [array for part in rows or () for array in (part.windows.values, part.windows.lengths, part.y)]
     return digest_of(about, *arrays)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from transpl.estimator import TransPL
 from transpl.files import read_npz
-from transpl.methods import Labelled
+from transpl.labels import Labelled
 from transpl.windows import Windows
 
 Rows = tuple[Labelled, Labelled]  # training, validation
@@ -55,8 +55,7 @@ def parcelled(model: TransPL, rows: Rows | None, near: Path | None) -> Iterator[
 def source_alone(model: TransPL) -> TransPL:
     """The model as `fit` left it; `model` itself stays as it is."""
     alone = copy.copy(model)
-    alone.method_ = copy.copy(model.fitted_method())
-    alone.method_.state = model.method_.state.unadapted()
+    alone.method_ = model.fitted_method().unadapted()
     return alone
 
 

@@ -8,12 +8,15 @@ from transpl.markov.alignment import channel_distances, channel_weights, row_dis
 from transpl.markov.counts import TransitionCounts
 from transpl.markov.evidence import transition_log_probabilities
 from transpl.markov.posterior import channel_posteriors, confidence, label_probabilities, log_likelihoods
+from transpl.markov.usage import CodebookUsage, codebook_usage
 
 __all__ = [
+    "CodebookUsage",
     "TransitionCounts",
     "channel_distances",
     "channel_posteriors",
     "channel_weights",
+    "codebook_usage",
     "confidence",
     "label_probabilities",
     "log_likelihoods",

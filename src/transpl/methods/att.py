@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transpl.methods.base import Method, PseudoLabels
+from transpl.labels import PseudoLabels
+from transpl.methods.base import Method
 from transpl.methods.joint import drawn
 from transpl.methods.labelling import tri_training_labels
 from transpl.methods.registry import register
@@ -17,7 +18,7 @@ from transpl.methods.settings import AdaptSettings
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective
 from transpl.training.adaptation import joined
 from transpl.training.loop import LoopSettings, train
-from transpl.training.rows import Rows, window_rows
+from transpl.training.rows import Rows, labelled_rows, window_rows
 from transpl.training.source import ready
 from transpl.windows import Windows
 
@@ -98,8 +99,8 @@ class ATT(Method):
         model = self.source
         trained = train(
             objective,
-            joined(model.source.rows(), _unlabelled(target)),
-            model.validation.rows(),
+            joined(labelled_rows(model.source), _unlabelled(target)),
+            labelled_rows(model.validation),
             self.settings.adapt_loop(),
             self.execution,
             seed=self.seed,

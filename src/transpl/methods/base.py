@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from transpl.errors import InputError, wrong
+from transpl.labels import Labelled, LearntRows, PseudoLabels
 from transpl.markov.posterior import check_prior
-from transpl.methods.data import Labelled, LearntRows, PseudoLabels
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.network import Classifier
@@ -22,8 +22,6 @@ from transpl.training import Execution, resolve_device
 from transpl.training.devices import own_gradients, threads
 from transpl.training.loop import History
 from transpl.windows import Windows
-
-__all__ = ["Labelled", "LearntRows", "Method", "PseudoLabels", "SourceModel"]
 
 
 class Method(ABC):

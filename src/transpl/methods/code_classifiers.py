@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl.errors import one_of, positive, whole_number
-from transpl.methods.base import Labelled, PseudoLabels, SourceModel
+from transpl.labels import Labelled, PseudoLabels
+from transpl.methods.base import SourceModel
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
 from transpl.methods.joint import drawn
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings

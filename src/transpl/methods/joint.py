@@ -20,7 +20,7 @@ from transpl.network import Classifier, Network
 from transpl.training.devices import Execution, own_gradients, own_randomness
 from transpl.training.loop import LoopSettings, Objective, train
 from transpl.training.loss_weights import Weighting
-from transpl.training.rows import Paired, Rows, both_parts, n_batches, window_rows
+from transpl.training.rows import Paired, Rows, both_parts, labelled_rows, n_batches, window_rows
 from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready
 from transpl.windows import Windows
 
@@ -172,7 +172,7 @@ class JointMethod(Method):
         """
 
     def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
-        data = Paired(self.source.source.rows(), window_rows(target.in_memory()))
+        data = Paired(labelled_rows(self.source.source), window_rows(target.in_memory()))
         loop = self.settings.adapt_loop()
         total_steps = loop.max_epochs * n_batches(data, loop.batch_size)
         objective = self.objective(self.source.untrained_network(), prior, total_steps)
@@ -182,7 +182,7 @@ class JointMethod(Method):
 
     def train(self, objective: Objective, data: Paired, loop: LoopSettings, phase: str) -> None:
         """Minimise, and leave the best weights in `objective`."""
-        validation = self.source.validation.rows()
+        validation = labelled_rows(self.source.validation)
         trained = train(objective, data, validation, loop, self.execution, seed=self.seed, phase=phase)
         objective.load_state_dict(trained.weights)
         self.adapt_history[phase] = trained.history

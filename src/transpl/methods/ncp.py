@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.errors import one_of, whole_number, wrong
-from transpl.methods.base import PseudoLabels
+from transpl.labels import PseudoLabels
 from transpl.methods.labelling import (
     Prototypes,
     class_prototypes,

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transpl.errors import not_negative, one_of
-from transpl.methods.base import Method, PseudoLabels
+from transpl.labels import PseudoLabels
+from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
 from transpl.network import Network
 from transpl.training import adapt_network
 from transpl.training.adaptation import AdaptationSettings
 from transpl.training.loop import History
-from transpl.training.rows import label_tensor, window_rows
+from transpl.training.rows import label_tensor, labelled_rows, window_rows
 from transpl.windows import Windows
 
 
@@ -90,9 +91,9 @@ class PseudoLabelMethod(Method):
         settings, model = self.settings, self.source
         return adapt_network(
             model.network if network is None else network,
-            model.source.rows(),
+            labelled_rows(model.source),
             {**window_rows(target.in_memory()), "y": y, "confidence": confidence},
-            model.validation.rows(),
+            labelled_rows(model.validation),
             settings.adaptation(),
             settings.adapt_loop(),
             self.execution,

@@ -21,7 +21,7 @@ from transpl.training.loop import Objective
 from transpl.training.loss_weights import Weighting
 from transpl.training.losses import sinkhorn
 from transpl.training.losses.sinkhorn import GRADIENTS
-from transpl.training.rows import Paired, Rows, both_parts, window_rows
+from transpl.training.rows import Paired, Rows, both_parts, labelled_rows, window_rows
 from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready
 from transpl.windows import Windows
 
@@ -199,7 +199,7 @@ class Raincoat(JointMethod):
 
     def corrected(self, model: RaincoatNetwork, target: Windows) -> RaincoatNetwork:
         """The second phase, of a model that it changes."""
-        data = Paired(self.source.source.rows(), window_rows(target.in_memory()))
+        data = Paired(labelled_rows(self.source.source), window_rows(target.in_memory()))
         self.train(CorrectionObjective(model, self.settings), data, self.settings.adapt_loop(), phase="correct")
         return ready(model)
 

@@ -9,17 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from transpl.errors import wrong
-from transpl.methods.base import Method
+from transpl.errors import require_deep, wrong
 from transpl.methods.settings import SourceSettings
-from transpl.training import Execution
+
+if TYPE_CHECKING:
+    from transpl.methods.base import Method
+    from transpl.training import Execution
 
 FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
 
 _entries: dict[str, Entry] = {}
-_Class = TypeVar("_Class", bound=type[Method])
+_Class = TypeVar("_Class", bound="type[Method]")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ def create(
 
 @cache
 def _discover() -> None:
+    require_deep("transpl.methods")
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         importlib.import_module(f"{__package__}.{module.name}")
 

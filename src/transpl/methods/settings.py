@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from transpl.errors import one_of, positive, whole_number, wrong
-from transpl.network import NetworkSettings
-from transpl.training import LoopSettings
+
+if TYPE_CHECKING:
+    from transpl.network import NetworkSettings
+    from transpl.training import LoopSettings
 
 Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
 
@@ -118,6 +120,8 @@ class SourceSettings:
 
     def network(self, n_classes: int) -> NetworkSettings:
         """The shape of the network: the settings it shares with this class."""
+        from transpl.network import NetworkSettings  # with torch, which tables of finished runs do without
+
         shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
         return NetworkSettings(n_classes=n_classes, **{name: getattr(self, name) for name in shared})
 
@@ -126,6 +130,8 @@ class SourceSettings:
 
     def loop(self, learning_rate: float, patience: int, **others: Any) -> LoopSettings:
         """A training of at most `max_epochs`; `others` are further fields of `LoopSettings`."""
+        from transpl.training import LoopSettings
+
         values = {
             "weight_decay": self.weight_decay,
             "batch_size": self.batch_size,

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl.errors import not_negative, one_of, whole_number
-from transpl.methods.base import PseudoLabels, SourceModel
+from transpl.labels import PseudoLabels
+from transpl.methods.base import SourceModel
 from transpl.methods.labelling import shot_labels
 from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
@@ -25,7 +26,7 @@ from transpl.network.inference import class_probabilities, seen_by_head
 from transpl.training.adaptation import Teacher
 from transpl.training.loop import LoopSettings, Objective, train
 from transpl.training.losses import diversity, mean_entropy_of
-from transpl.training.rows import Rows, count, window_rows
+from transpl.training.rows import Rows, count, labelled_rows, window_rows
 from transpl.training.source import SourceLoss, freeze, ready
 from transpl.windows import Windows
 
@@ -173,7 +174,7 @@ class SHOT(PseudoLabelMethod):
             as_tensors(labels)[0],
             freeze_head=settings.freeze_head,
         )
-        loop, validation = settings.adapt_loop(), model.validation.rows()
+        loop, validation = settings.adapt_loop(), labelled_rows(model.validation)
         trained = train(objective, rows, validation, loop, self.execution, seed=self.seed, phase="adapt")
         self.adapt_history["adapt"] = trained.history
         objective.load_state_dict(trained.weights)

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from transpl.errors import wrong
-from transpl.methods.data import Labelled
+from transpl.labels import Labelled
 from transpl.methods.settings import SourceSettings
 from transpl.network import Network
 from transpl.training import Execution, train_network
 from transpl.training.loop import History
+from transpl.training.rows import labelled_rows
 from transpl.training.source import SourceLoss, new_network, ready
 
 
@@ -84,7 +85,9 @@ class SourceModel:
         """The network as training starts it."""
         settings = self.settings
         shape = settings.network(self.n_classes)
-        return new_network(shape, self.source.rows(), settings.batch_size, self.execution, settings.random_state)
+        return new_network(
+            shape, labelled_rows(self.source), settings.batch_size, self.execution, settings.random_state
+        )
 
     def network_with(self, weights: dict[str, Tensor]) -> Network:
         """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
@@ -103,8 +106,8 @@ def train_source(model: SourceModel) -> Trained:
     start = time.perf_counter()
     network, history = train_network(
         model.settings.network(model.n_classes),
-        model.source.rows(),
-        model.validation.rows(),
+        labelled_rows(model.source),
+        labelled_rows(model.validation),
         model.settings.source_loop(),
         model.execution,
         seed=model.settings.random_state,

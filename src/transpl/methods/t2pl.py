@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transpl.errors import whole_number
-from transpl.methods.base import PseudoLabels
+from transpl.labels import PseudoLabels
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register

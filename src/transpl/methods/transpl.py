@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.errors import InputError, one_of
+from transpl.labels import UNKNOWN, Labelled, PseudoLabels, counts_of_labels, obeying
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
-from transpl.methods.base import Labelled, PseudoLabels, SourceModel
-from transpl.methods.few_labels import UNKNOWN, counts_of_labels, obeying
+from transpl.methods.base import SourceModel
 from transpl.methods.registry import register
 from transpl.methods.transpl_codes import CodingMethod, in_chunks
 from transpl.methods.transpl_learning import label_rows, learn_labels

@@ -14,12 +14,9 @@ from transpl.methods.base import Method, SourceModel
 from transpl.methods.transpl_settings import TransPLSettings
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Chunks, Codes
-from transpl.network import codebook_usage
 from transpl.network.inference import coarse_codes, codes_by_book, decoded_codes, reconstruction_error
 from transpl.training import Execution
-from transpl.windows import Windows
-
-CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches of the network
+from transpl.windows import CHUNK, Windows
 
 
 class CodingMethod(Method):
@@ -49,7 +46,7 @@ class CodingMethod(Method):
         start = time.perf_counter()
         with self.on_device(network):
             codes = codes_by_book(network, source.windows)
-        usage = {book: codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
+        usage = {book: markov.codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
         coarse = codes["coarse"]
         counts = markov.TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         known = SourceCodes.numbered(coarse, source.y, source.n_classes)

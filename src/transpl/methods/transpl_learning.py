@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.methods.data import Labelled, PseudoLabels
-from transpl.methods.few_labels import UNKNOWN
+from transpl.labels import UNKNOWN, Labelled, PseudoLabels
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.transpl_settings import TransPLSettings
 from transpl.network import Network
 from transpl.training import Execution, adapt_network
 from transpl.training.adaptation import CERTAIN
 from transpl.training.loop import History
-from transpl.training.rows import Rows, window_rows
+from transpl.training.rows import Rows, labelled_rows, window_rows
 from transpl.windows import Windows
 
 
@@ -36,9 +35,9 @@ def learn_labels(
     """Source rows, and the most confident of the target's, train a copy of the whole network."""
     return adapt_network(
         network,
-        source.rows(),
+        labelled_rows(source),
         target,
-        validation.rows(),
+        labelled_rows(validation),
         settings.adaptation(),
         settings.adapt_loop(),
         execution,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.explanation import SourceCodes
-from transpl.markov import TransitionCounts
-from transpl.network import CodebookUsage, Network
+from transpl.markov import CodebookUsage, TransitionCounts
+from transpl.network import Network
 from transpl.training.loop import History
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.errors import not_negative, share, whole_number
-from transpl.methods.data import LearntRows, PseudoLabels
+from transpl.labels import LearntRows, PseudoLabels
 from transpl.methods.labelling import agreed, candidate_share, tri_training_labels
 from transpl.network import Classifier, Network
 from transpl.network.inference import in_batches

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl.labels import PseudoLabels
 from transpl.markov import channel_posteriors, confidence
 from transpl.markov.evidence import mean_over_transitions
 from transpl.markov.posterior import weighted_vote
-from transpl.methods.base import PseudoLabels
 from transpl.methods.transpl_settings import TransPLSettings
 
 Codes = NDArray[np.integer]  # (n, D, N)
@@ -39,6 +39,4 @@ class Vote:
     def probabilities(self, codes: Codes) -> NDArray[np.float64]:
         """y, (n, K)."""
         likelihoods = mean_over_transitions(codes, self.log_probabilities, self.settings.length)
-        return weighted_vote(
-            channel_posteriors(likelihoods, self.prior, self.settings.prior_temperature), self.shares
-        )
+        return weighted_vote(channel_posteriors(likelihoods, self.prior, self.settings.prior_temperature), self.shares)

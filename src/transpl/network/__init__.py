@@ -5,16 +5,14 @@ Nothing here trains, seeds or reads files. B windows, D channels, N patches of l
 
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network, NetworkOutput, NetworkSettings
-from transpl.network.quantizer import Codebook, CodebookUsage, Quantized, ResidualQuantizer, codebook_usage
+from transpl.network.quantizer import Codebook, Quantized, ResidualQuantizer
 
 __all__ = [
     "Classifier",
     "Codebook",
-    "CodebookUsage",
     "Network",
     "NetworkOutput",
     "NetworkSettings",
     "Quantized",
     "ResidualQuantizer",
-    "codebook_usage",
 ]

@@ -16,9 +16,7 @@ from torch.nn import functional
 
 from transpl.network.classifier import Classifier
 from transpl.network.network import Network
-from transpl.windows import Windows
-
-BATCH = 32  # larger batches leave the processor's cache and are slower
+from transpl.windows import BATCH, Windows
 
 BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
 

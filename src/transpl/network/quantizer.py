@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -129,35 +128,10 @@ class ResidualQuantizer(nn.Module):
             self.fine.start_from(F.normalize(self.residual(z, self.coarse.nearest(z)), dim=-1), seed)
 
 
-@dataclass(frozen=True)
-class CodebookUsage:
-    """How a codebook is used: how often each code occurs, and what follows from it."""
-
-    counts: NDArray[np.int64]  # (n_codes,)
-
-    @property
-    def perplexity(self) -> float:
-        r"""exp(-\sum_c p_c log p_c): as many codes, used evenly, would be as varied."""
-        p = self.counts / max(1, int(self.counts.sum()))
-        used = p[p > 0]
-        return float(np.exp(-(used * np.log(used)).sum())) if len(used) else 0.0
-
-    @property
-    def dead(self) -> list[int]:
-        """Codes that never occur."""
-        return np.flatnonzero(self.counts == 0).tolist()
-
-
 def perplexity(codes: Tensor, n_codes: int) -> Tensor:
     r"""exp(-\sum_c p_c log p_c) of a batch's codes, (...) -> (); -1 (no patch) is left out."""
     counts = torch.bincount(codes.flatten() + 1, minlength=n_codes + 1)[1:]
     return torch.special.entr(counts / counts.sum().clamp(min=1)).sum().exp()
-
-
-def codebook_usage(codes: ArrayLike, n_codes: int) -> CodebookUsage:
-    """Count the codes of any array of them; -1 (no patch) is left out."""
-    flat = np.asarray(codes).ravel()
-    return CodebookUsage(np.bincount(flat[flat >= 0], minlength=n_codes).astype(np.int64))
 
 
 def _kmeans(points: NDArray[np.float64], k: int, seed: int) -> NDArray[np.float64]:

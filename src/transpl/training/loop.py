@@ -19,10 +19,10 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from transpl.errors import not_negative, one_of, positive, whole_number
+from transpl.progress import progress_bar
 from transpl.training.checkpoint import Checkpoint, fingerprint
 from transpl.training.devices import Execution, own_environment, own_gradients, own_randomness, threads
 from transpl.training.early_stopping import EarlyStopping
-from transpl.training.progress import progress_bar
 from transpl.training.rows import Data, Rows, count, epoch_batches, map_parts, ordered_batches, parts, take
 
 History = list[dict[str, float]]

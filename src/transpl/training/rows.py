@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transpl.labels import Labelled
 from transpl.windows import Windows
 
 Rows = dict[str, Tensor]
@@ -32,6 +33,11 @@ def window_rows(windows: Windows) -> Rows:
     """`x` (n, D, T), and `lengths` (n,) where windows are of unequal length."""
     rows = {"x": torch.from_numpy(windows.values)}
     return {**rows, "lengths": torch.from_numpy(windows.lengths)} if windows.ragged else rows
+
+
+def labelled_rows(labelled: Labelled) -> Rows:
+    """`x`, `y`, and `lengths` where windows are of unequal length."""
+    return {**window_rows(labelled.windows.in_memory()), "y": label_tensor(labelled.y)}
 
 
 def count(rows: Rows) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from transpl.methods.base import PseudoLabels
+from transpl.labels import PseudoLabels
 from transpl.methods.labelling.checks import check_probabilities
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, softmax
 
 from transpl.errors import one_of
-from transpl.methods.base import PseudoLabels
+from transpl.labels import PseudoLabels
 from transpl.methods.labelling.centroids import cosine_distances, refined_centroids
 from transpl.methods.labelling.checks import check_features, check_probabilities
 from transpl.methods.labelling.prototypes import unit_rows

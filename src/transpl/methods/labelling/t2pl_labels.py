@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl.errors import whole_number
-from transpl.methods.base import PseudoLabels
+from transpl.labels import PseudoLabels
 from transpl.methods.labelling.centroids import Centroids, cosine_distances, predicted_classes, refined_centroids
 from transpl.methods.labelling.checks import check_probabilities
 from transpl.methods.labelling.neighbour_votes import neighbour_votes
