@@ -29,10 +29,8 @@ def made_up(
     smoothing="floor",
     weights=(0.9, 0.5, 0.7, 0.1),
     absent=None,
-    network=None,
     **change,
 ):
-    """network : how sharp the opinions of a classifier are that votes too; None for none."""
     rng = np.random.default_rng(seed)
     D, K = len(weights), len(CLASSES)
     known = draw_codes(rng, 40, D)
@@ -57,6 +55,4 @@ def made_up(
         "signals": rng.normal(size=(n, D, 75)).astype(np.float32),
         "nearest": nearest_windows(codes, SourceCodes.numbered(known, y, K), shares, CLASSES, 3),
     }
-    if network is not None:
-        fields |= {"opinions": rng.dirichlet(np.ones(K), n), "classifier_sharpness": network}
     return Explanation(**{**fields, **change})

@@ -442,11 +442,27 @@ def test_the_demo_remembers_how_to_read_too(monkeypatch, tmp_path):
 
 
 def test_any_parameter_can_be_set(monkeypatch, files):
-    more = ["--set", "top_ratio=0.3", "--set", "adapt_stopping=labels", "--set", "n_fine=0", "--set", "temper=true"]
+    more = [
+        "--set",
+        "top_ratio=0.3",
+        "--set",
+        "adapt_stopping=labels",
+        "--set",
+        "n_fine=0",
+        "--set",
+        "channel_alignment=false",
+    ]
     words = ["--source", files / "lab.csv", "--target", files / "home.csv", "--out", files / "out", *READ]
     assert transpl(monkeypatch, "adapt", *words, *FAST[2:], "--mode", "markov", *more, "--set", "max_epochs=1") == 0
     found = TransPL.load(files / "out" / "model").get_params()
-    expected = {"top_ratio": 0.3, "adapt_stopping": "labels", "n_fine": 0, "temper": True, "max_epochs": 1, "width": 16}
+    expected = {
+        "top_ratio": 0.3,
+        "adapt_stopping": "labels",
+        "n_fine": 0,
+        "channel_alignment": False,
+        "max_epochs": 1,
+        "width": 16,
+    }
     assert {name: found[name] for name in expected} == expected
 
 

@@ -45,10 +45,8 @@ def test_every_parameter_is_described_where_users_look():
     assert sorted(", ".join(names).split(", ")) == sorted(TransPL().get_params())
 
 
-def test_the_plus_variant_sets_what_is_left_open_and_nothing_else():
-    plus = TransPL(variant="plus", refine_rounds=2)._settings(0)
-    assert (plus.vote, plus.smoothing, plus.calibrate, plus.refine_rounds) == ("product", "pseudocount", True, 2)
-    paper = TransPL()._settings(0)
-    assert (paper.vote, paper.smoothing, paper.calibrate, paper.refine_rounds) == ("mean", "floor", False, 0)
-    with refusal("variant", "'paper', 'plus'"):
+def test_the_variant_sets_what_is_left_open_and_nothing_else():
+    assert TransPL().new_method(0).settings.smoothing == "floor"
+    assert TransPL(smoothing="additive").new_method(0).settings.smoothing == "additive"
+    with refusal("variant", "'plus', 'paper'"):
         TransPL(variant="better").fit(*make_waves(20, 0))

@@ -14,7 +14,6 @@ from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.errors import InputError
 from transpl.figures import make_figure
-from transpl.methods import TransPLMethod
 from transpl.report import write_report
 from transpl.results import Target, explanation_of_some
 from transpl.review import review_job
@@ -96,30 +95,6 @@ def test_explanation_is_that_of_the_saved_model_and_its_predictions(folder):
     assert found.answer_labels.tolist() == table["label"].tolist()
     np.testing.assert_allclose(found.probabilities, model.pseudo_label(X).probabilities, atol=1e-12)
     assert np.array_equal(found.nearest.rows, model.explain(X).nearest.rows)
-
-
-@pytest.mark.parametrize("copies", [True, False])
-def test_a_job_of_the_plus_variant_explains_its_own_vote(tmp_path, monkeypatch, copies):
-    monkeypatch.setattr(TransPLMethod, "keeps_copies", lambda self, chunks: copies)
-    jobs.run(job(), TransPL(**{**TINY, "max_epochs": 2}, variant="plus"), tmp_path)
-    found, (model, _) = Explanation.load(tmp_path / "explanation.npz"), jobs.load_model(tmp_path)
-    X = DATA.domain(1).X_test
-    assert (found.vote, found.contributions(0).scale) == ("product", "log odds")
-    assert np.array_equal(found.probabilities, model.pseudo_label(X).probabilities)
-    assert np.array_equal(found.answers, model.predict_proba(X))
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["voting"] == {
-        "vote": "product",
-        "calibrate": True,
-        "classifier_evidence": True,
-        "aligned_copies": copies,
-        "refine_rounds": 10,
-        "temper": found.temper != 1,
-        "learning": "vote",
-    }
-    assert len(summary["channels"]) == (1 + copies) * len(DATA.channel_names)
-    assert summary["sigma"] == 0.2
-    assert '"networkSays"' in (tmp_path / "report.html").read_text()
 
 
 def test_shift_is_that_of_the_saved_model(folder):

@@ -99,16 +99,14 @@ def test_other_settings_of_the_source_phase_are_another_source(home):
 NOT_OF_THE_SOURCE = {
     "sigma": {"sigma": 0.05},
     "what is learnt from": {"top_ratio": 0.9, "adapt_lr": 1e-3, "warmup_steps": 2},
-    "the variant": {"variant": "plus"},
-    "one option of the variant": {"variant": "plus", "temper": False, "refine_rounds": 2},
-    "back to the paper": {"variant": "paper", "confidence": "kl", "smoothing": "additive"},
+    "how labels are made": {"confidence": "kl", "smoothing": "additive"},
 }
 
 
 @pytest.mark.parametrize("changes", NOT_OF_THE_SOURCE.values(), ids=NOT_OF_THE_SOURCE)
 @pytest.mark.parametrize("mode", ["finetune", "markov"])
 def test_a_kept_source_adapts_as_a_new_one_with_these_settings_would(tmp_path, changes, mode):
-    keep(tmp_path, wanted(sigma=0.3, variant="plus"), adapt=mode)
+    keep(tmp_path, wanted(sigma=0.3), adapt=mode)
     new = wanted(**changes).model.fit(*ROWS).adapt(TARGET, mode=mode)
     kept = wanted(**changes).demanded_from(tmp_path).adapt(TARGET, mode=mode)
     assert kept.get_params() == new.get_params()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from conftest import TINY, make_waves
 from transpl import TransPL
 from transpl.errors import InputError, NotReadable
 from transpl.files import write_json
-from transpl.persistence import _digest, fingerprint
+from transpl.persistence import _digest
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -54,26 +53,6 @@ def test_round_trip_gives_the_same_numbers(fitted, tmp_path, mode):
         assert np.array_equal(again.channel_weights_, model.channel_weights_)
 
 
-@pytest.mark.parametrize("mode", ["source", "markov", "finetune"])
-def test_a_model_of_the_plus_variant_round_trips_too(fitted, tmp_path, mode):
-    model = copy.deepcopy(fitted).set_params(variant="plus")
-    if mode != "source":
-        model.adapt(NEW, mode=mode)
-    model.save(tmp_path)
-    again = TransPL.load(tmp_path)
-    assert np.array_equal(again.predict_proba(NEW), model.predict_proba(NEW))
-    assert np.array_equal(again.pseudo_label(NEW).probabilities, model.pseudo_label(NEW).probabilities)
-    assert again.class_counts_ == model.class_counts_
-    assert fingerprint(again.method_.state) == fingerprint(model.method_.state)
-
-
-def test_calibration_of_a_model_without_held_out_windows_is_refused(fitted):
-    old = copy.deepcopy(fitted).set_params(variant="plus")
-    old.method_.state.held_out = None
-    with pytest.raises(InputError, match=r"^calibrate: .* saved without its held-out source windows"):
-        old.adapt(NEW)
-
-
 def test_a_model_remembers_its_source_codes(fitted, saved):
     one, other = fitted.explain(NEW), TransPL.load(saved).explain(NEW)
     for name in ("rows", "labels", "distances"):
@@ -86,26 +65,51 @@ def test_a_finetuned_model_remembers_the_shares_of_its_target(fitted, tmp_path):
     assert TransPL.load(tmp_path).shift_report().as_dict() == model.shift_report().as_dict()
 
 
-def test_a_model_saved_without_source_codes_loads_and_knows_no_neighbours(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("transpl.persistence._remembered", lambda state: {})
-    save = write_json
+def rewritten(folder, change):
+    """The folder after `change` has been done to what model.json holds."""
+    card = json.loads((folder / "model.json").read_text())
+    del card["digest"]
+    change(card)
+    write_json(folder / "model.json", {**card, "digest": _digest(card)})
+    return folder
 
-    def write_without_shares(path, card):
-        card = {name: value for name, value in card.items() if name not in ("target_shares", "temper", "digest")}
-        save(path, {**card, "digest": _digest(card)})
 
-    monkeypatch.setattr("transpl.persistence.write_json", write_without_shares)
+def as_older_versions_wrote_it(card):
+    del card["variant"], card["target_shares"]
+    card["params"] |= dict.fromkeys(("vote", "calibrate", "refine_rounds", "temper", "learning"))
+    card["temper"] = 1.0
+
+
+def test_a_model_of_an_older_version_loads_and_knows_no_neighbours(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr("transpl.methods.transpl_adapter.remembered_arrays", lambda state: {})
     fitted.save(tmp_path)
-    again = TransPL.load(tmp_path)
+    again = TransPL.load(rewritten(tmp_path, as_older_versions_wrote_it))
     assert again.explain(NEW).nearest is None
     assert np.array_equal(again.explain(NEW).probabilities, fitted.explain(NEW).probabilities)
 
 
+@pytest.mark.parametrize("changed", [{"variant": "plus"}, {"vote": "product"}])
+def test_a_model_of_an_older_versions_own_variant_is_refused(saved, changed):
+    def with_changes(card):
+        as_older_versions_wrote_it(card)
+        card["params"] |= changed
+
+    with pytest.raises(NotReadable, match="own variant"):
+        TransPL.load(rewritten(saved, with_changes))
+
+
+def test_a_model_says_which_variant_it_is(saved):
+    assert json.loads((saved / "model.json").read_text())["variant"] == "paper"
+    lacking = rewritten(saved, lambda card: card.pop("network"))
+    with pytest.raises(NotReadable, match=r"not the weights that model\.json describes"):
+        TransPL.load(lacking)
+
+
 def test_what_is_remembered_decides_no_answer(fitted):
     model = copy.deepcopy(fitted)
-    before = fingerprint(model.method_.state)
+    before = model.method_.fingerprint()
     model.method_.state.source_codes = None
-    assert fingerprint(model.method_.state) == before
+    assert model.method_.fingerprint() == before
 
 
 @pytest.mark.parametrize(
@@ -234,11 +238,11 @@ def test_labels_that_json_cannot_hold_are_refused(tmp_path, fitted):
 
 
 def test_the_fingerprint_is_that_of_what_decides_an_answer(fitted, saved):
-    before = fingerprint(fitted.method_.state)
-    assert fingerprint(TransPL.load(saved).method_.state) == before
+    before = fitted.method_.fingerprint()
+    assert TransPL.load(saved).method_.fingerprint() == before
     found = {before}
     for change in ({"mode": "markov"}, {"mode": "markov", "prior": [0.3, 0.7]}, {"mode": "finetune"}):
         model = copy.deepcopy(fitted).adapt(NEW, **change)
-        found.add(fingerprint(model.method_.state))
-    found.add(fingerprint(replace(fitted.method_.state, temper=0.5)))
+        found.add(model.method_.fingerprint())
+    found.add(copy.deepcopy(fitted).set_params(sigma=0.3).fitted_method().fingerprint())
     assert len(found) == 5

@@ -1,4 +1,4 @@
-from transpl.training.progress import progress_bar, windows_bar
+from transpl.progress import progress_bar, windows_bar
 
 
 def test_nothing_is_drawn_outside_a_terminal(capsys):

@@ -15,7 +15,6 @@ from conftest import TINY, make_waves, refusal
 from transpl import TransPL, streaming
 from transpl.errors import InputError
 from transpl.markov import TransitionCounts
-from transpl.methods import TransPLMethod
 from transpl.streaming import label_windows
 
 N, CHUNK = 200, 64  # four chunks, the last of them short
@@ -82,20 +81,6 @@ def test_labels_of_a_new_domain_are_those_after_adapt(model, file, tmp_path):
     codes = np.load(tmp_path / "out" / "codes.npy")
     assert codes.dtype == np.int8
     assert np.array_equal(codes, adapted.method_.codes(adapted._seen_windows(X, "X")))
-
-
-@pytest.mark.parametrize("copies", [True, False])
-def test_the_plus_variant_labels_a_file_as_it_labels_an_array(model, file, tmp_path, monkeypatch, copies):
-    """Opinions of the classifier and refined counts too, in chunks and after an interruption."""
-    plus = twin(model, variant="plus")
-    stop_after(monkeypatch, 5)
-    with pytest.raises(Killed):
-        label_windows(plus, file, tmp_path / "out", adapt=True, chunk=CHUNK)
-    monkeypatch.undo()
-    monkeypatch.setattr(TransPLMethod, "keeps_copies", lambda self, chunks: copies)
-    found = label_windows(plus, file, tmp_path / "out", adapt=True, chunk=CHUNK)
-    assert np.array_equal(found.probabilities, plus.adapt(X).predict_proba(X).astype(np.float32))
-    assert (tmp_path / "out" / "opinions.npy").exists()
 
 
 def test_an_adapted_model_labels_by_its_own_target(file, tmp_path, model):

@@ -67,7 +67,7 @@ def demo(
     The scores are printed as they come out, good or bad.
     """
     from transpl import TransPL, datasets, jobs
-    from transpl.benchmark.plan import parse_pair
+    from transpl.datasets.pairs import parse_pair
 
     chosen = parameters(
         ctx,

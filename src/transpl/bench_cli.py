@@ -180,8 +180,9 @@ def _plans(
     grid: Sequence[str] | None,
 ) -> list[Plan]:
     from transpl.benchmark.paper_tables import paper_table
-    from transpl.benchmark.plan import Plan, only_methods, parse_pair, rows_of, with_changes
+    from transpl.benchmark.plan import Plan, only_methods, rows_of, with_changes
     from transpl.benchmark.plan_file import read_plans
+    from transpl.datasets.pairs import parse_pair
 
     if plan is not None:
         if any((dataset, methods, seeds, pairs, table, preset, change, grid)):

@@ -44,7 +44,7 @@ def figure(
     *entropy*: are coarse codes simpler than fine ones; *codes*: all codes drawn; *likelihoods*: why a window gets its
     label; *alignment*: which channels moved; *corruption*: does a channel lose trust when noise spoils it.
     """
-    from transpl.benchmark.plan import parse_pair
+    from transpl.datasets.pairs import parse_pair
     from transpl.figures import Choice, make_figure
 
     settings = {key: setting_value(text) for key, text in (split_setting(each, "--set") for each in change or ())}

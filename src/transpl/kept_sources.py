@@ -117,7 +117,7 @@ class WantedSource:
         seed = plain(self.model.random_state)
         if not isinstance(seed, int):
             return None
-        settings = {"variant": self.model.variant, **self.model.new_method(seed).source_settings()}
+        settings = {**self.model.new_method(seed).source_settings(), "variant": self.model.variant}
         arrays = [*_windows(self.X), np.asarray(self.y)]
         if self.X_val is not None:
             arrays += [*_windows(self.X_val), np.asarray(self.y_val)]
@@ -154,7 +154,8 @@ def _digest_of_model(home: Path) -> str | None:
 
 
 def _differing(found: Any, wanted: dict[str, Any]) -> str:
-    """The names of those that differ; a record of before also has settings that train nothing."""
+    """The names of those that differ; a record of before may have settings that train nothing, and no variant."""
     if not isinstance(found, dict):
         return "set of settings"
+    found = {"variant": "paper", **found}
     return ", ".join(name for name, value in wanted.items() if name not in found or found[name] != value)

@@ -106,11 +106,6 @@ def test_numbers_among_settings_are_ordered_by_size():
     assert [each.label.partition("=")[2] for each in found.all] == ["", "4", "16", "32"]
 
 
-def test_a_setting_that_was_added_later_is_told_by_its_value():
-    found = Contenders([spec("transpl-plus"), spec("transpl-plus", temper=False)])
-    assert [each.label for each in found.all] == ["transpl-plus", "transpl-plus, temper=false"]
-
-
 def test_labelling_and_adapting_are_two_rows():
     found = Contenders([spec("transpl"), spec("transpl", goal="label")])
     assert [each.label for each in found.all] == ["transpl", "transpl (labels only)"]

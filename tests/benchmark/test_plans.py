@@ -10,13 +10,13 @@ from printed_rows import printed_rows
 from tiny_bench import CHANGES, plan
 
 from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
-from transpl.benchmark.plan import Plan, Row, only_methods, parse_pair, rows_of, with_changes
+from transpl.benchmark.plan import Plan, Row, only_methods, rows_of, with_changes
 from transpl.benchmark.plan_file import read_plans
 from transpl.benchmark.spec import without_seed
 from transpl.datasets import make_shifted
+from transpl.datasets.pairs import parse_pair
 from transpl.errors import NotReadable
 from transpl.methods.registry import entry, names
-from transpl.methods.transpl_settings import PLUS
 
 DATA = make_shifted(n_train=6, n_test=6, length=32)
 
@@ -150,11 +150,6 @@ def test_every_row_of_a_table_is_another_run(table, dataset):
     rows = table.rows(dataset)
     specs = Plan(dataset, rows, ((0, 1),)).runs(DATA)
     assert len(specs) == len(rows)
-
-
-def test_every_option_of_plus_that_is_more_than_a_number_is_a_part_to_remove():
-    removed = {name for row in paper_table("parts").rows("ucihar") for name in row.changes}
-    assert removed == set(PLUS) - {"learning"} | {"channel_alignment"}  # "learning" is for mode="finetune" alone
 
 
 def test_some_methods_of_a_table():

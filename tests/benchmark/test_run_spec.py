@@ -87,24 +87,13 @@ def test_a_whole_number_is_the_same_setting_as_the_fraction_it_equals():
     assert isinstance(whole["width"], int)
 
 
-def test_a_setting_that_came_later_renames_no_older_run():
+def test_a_setting_that_is_gone_renames_no_older_run():
     settings = without_seed(entry("transpl").settings("ucihar"))
-    assert "aligned_copies" not in settings
+    assert settings["vote"] == "mean"
     spec = replace(SPEC, method="transpl", settings=settings)
     assert spec.method_settings() == entry("transpl").settings("ucihar", random_state=SPEC.seed)
-    assert without_seed(entry("transpl").settings("ucihar", aligned_copies=True))["aligned_copies"] is True
-
-
-def test_a_run_of_before_is_not_what_the_setting_made_of_the_method_later():
-    """Plus is tempered now; its older runs were not, and are found as those that are not tempered."""
-    old = {
-        name: value
-        for name, value in without_seed(entry("transpl-plus").settings("ucihar")).items()
-        if name != "temper"
-    }
-    assert without_seed(entry("transpl-plus").settings("ucihar", temper=False)) == old
-    assert replace(SPEC, method="transpl-plus", settings=old).method_settings().temper is False
-    assert without_seed(entry("transpl-plus").settings("ucihar"))["temper"] is True
+    with refusal("settings", "got vote=product"):
+        replace(spec, settings={**settings, "vote": "product"}).method_settings()
 
 
 def test_numbers_of_numpy_are_plain_numbers():

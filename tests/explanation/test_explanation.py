@@ -24,18 +24,7 @@ CASES = [
     {"absent": 1},
     {"weights": (1e-9, 1e-8, 1e-9, 1e-8)},
     {"weights": (0.4,)},
-    {"sharpness": 7.5},
-]
-BEYOND = [
-    {"vote": "product"},
-    {"vote": "product", "sharpness": 12.0, "prior": PRIOR, "prior_temperature": 2.5, "ragged": True},
-    {"network": 0.7},
-    {"network": 1.0, "sharpness": 3.0, "prior": PRIOR, "length": "codes"},
-    {"vote": "product", "network": 2.0, "sharpness": 5.0, "ragged": True},
-    {"vote": "product", "network": 1.0, "absent": 1},
-    {"vote": "product", "shares": np.array([0.75, 0.0, 0.0, 0.25]), "absent": 1},
-    {"temper": 0.3},
-    {"temper": 0.6, "vote": "product", "network": 1.0, "sharpness": 5.0, "absent": 1},
+    {"shares": np.array([0.75, 0.0, 0.0, 0.25]), "absent": 1},
 ]
 
 
@@ -44,49 +33,24 @@ def softmax(scores):
     return [part / sum(parts) for part in parts]
 
 
-def log(p):
-    return math.log(p) if p > 0 else -math.inf
-
-
 def by_loops(e, w):
     """Probabilities of one window from the stored numbers, in plain Python."""
     K = len(e.classes)
     prior = [0.0 if e.prior is None else math.log(e.prior[k]) / e.prior_temperature for k in range(K)]
-    mean, product = [0.0] * K, list(prior)
+    y = [0.0] * K
     for d, share in enumerate(e.shares.tolist()):
         s = [code for code in e.codes[w, d].tolist() if code >= 0]
         L = len(s) - 1 + (e.length == "codes")
         scores = [sum(float(e.log_probabilities[k, d, i, j]) for i, j in pairwise(s)) / L for k in range(K)]
-        says = softmax([e.sharpness * scores[k] + prior[k] for k in range(K)])
-        mean = [mean[k] + share * says[k] for k in range(K)]
-        product = [product[k] + (e.sharpness * share * scores[k] if share else 0.0) for k in range(K)]
-    y = mean if e.vote == "mean" else softmax(product)
-    if e.opinions is not None:
-        y = softmax([(log(y[k]) + e.classifier_sharpness * math.log(e.opinions[w, k])) / 2 for k in range(K)])
-    powers = [p**e.temper for p in y]
-    return [power / sum(powers) for power in powers]
+        says = softmax([scores[k] + prior[k] for k in range(K)])
+        y = [y[k] + share * says[k] for k in range(K)]
+    return [p / sum(y) for p in y]
 
 
-@pytest.mark.parametrize("case", [*CASES, *BEYOND])
+@pytest.mark.parametrize("case", CASES)
 def test_stored_numbers_give_the_probabilities(case):
     e = made_up(**case)
     np.testing.assert_allclose(e.probabilities, [by_loops(e, w) for w in range(len(e))], atol=1e-12)
-
-
-@pytest.mark.parametrize("case", BEYOND)
-def test_without_classifier_and_temper_the_codes_are_left(case):
-    e = made_up(**case)
-    alone = replace(e, opinions=None, classifier_sharpness=None, temper=1.0)
-    np.testing.assert_array_equal(e.code_probabilities, alone.probabilities)
-    np.testing.assert_allclose(e.probabilities.sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(e.posteriors.sum(axis=2), 1, atol=1e-12)
-
-
-def test_only_the_mean_is_a_sum_of_votes():
-    with refusal("votes", "contributions"):
-        _ = made_up(vote="product").votes
-    e = made_up(network=1.0)
-    np.testing.assert_allclose(e.votes.sum(axis=1), e.code_probabilities, atol=1e-12)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -111,9 +75,8 @@ def test_a_class_without_source_rows_gets_probability_zero():
     assert (made_up(absent=1).probabilities[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize("case", [{}, {"vote": "product", "network": 1.5, "sharpness": 4.0}])
-def test_order_of_classes_and_channels_changes_nothing_else(case):
-    e = made_up(prior=PRIOR, **case)
+def test_order_of_classes_and_channels_changes_nothing_else():
+    e = made_up(prior=PRIOR)
     c, d = np.array([2, 0, 1]), np.array([3, 1, 0, 2])
     turned = replace(
         e,
@@ -127,7 +90,6 @@ def test_order_of_classes_and_channels_changes_nothing_else(case):
         answers=e.answers[:, c],
         prior=e.prior[c],
         signals=e.signals[:, d],
-        opinions=None if e.opinions is None else e.opinions[:, c],
     )
     np.testing.assert_allclose(turned.probabilities, e.probabilities[:, c], atol=1e-12)
     np.testing.assert_allclose(turned.posteriors, e.posteriors[:, d][..., c], atol=1e-12)
@@ -144,13 +106,12 @@ def test_order_of_classes_and_channels_changes_nothing_else(case):
     [(3, [3]), (slice(2, 5), [2, 3, 4]), ([5, 1], [5, 1]), (np.arange(12) > 9, [10, 11]), (-1, [11]), (slice(0), [])],
 )
 def test_rows_are_chosen_whole(rows, kept):
-    e = made_up(network=1.0)
+    e = made_up()
     some, kept = e[rows], np.array(kept, int)
     assert len(some) == len(kept)
     assert some.windows.tolist() == (100 + kept).tolist()
     assert np.array_equal(some.codes, e.codes[kept])
     assert np.array_equal(some.signals, e.signals[kept])
-    assert np.array_equal(some.opinions, e.opinions[kept])
     assert np.array_equal(some.nearest.rows, e.nearest.rows[kept])
     np.testing.assert_allclose(some.probabilities, e.probabilities[kept], rtol=1e-15)
 
@@ -175,8 +136,6 @@ def test_a_window_that_is_not_there_is_refused(window):
         {"signals": np.ones((12, 4))},
         {"log_probabilities": np.zeros((3, 4, 5, 4))},
         {"windows": np.arange(3)},
-        {"opinions": np.ones((12, 2)), "classifier_sharpness": 1.0},
-        {"opinions": np.ones((12, 3))},
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(change):
@@ -191,10 +150,6 @@ def test_arrays_that_do_not_fit_are_refused(change):
         {"length": "long"},
         {"confidence_rule": "x"},
         {"prior_temperature": 0},
-        {"vote": "median"},
-        {"sharpness": 0},
-        {"temper": 0},
-        {"classifier_sharpness": -1.0, "opinions": np.ones((12, 3))},
     ],
 )
 def test_settings_that_do_not_exist_are_refused(change):

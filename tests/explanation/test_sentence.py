@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +11,11 @@ from made_up_explanation import CHANNELS, CLASSES, made_up
 from transpl.explanation.sentence import listed
 
 
-def said(weights, votes, *, answers=None, mode="finetune", opinion=None, **change):
+def said(weights, votes, *, answers=None, mode="finetune"):
     """A window whose channels give its classes these probabilities."""
     votes = np.array(votes, float)
     D = len(weights)
     table = np.log(np.broadcast_to(votes.T[:, :, None, None], (3, D, 5, 5)))
-    if opinion is not None:
-        change |= {"opinions": np.array([opinion]), "classifier_sharpness": 1.0}
     e = made_up(
         n=1,
         weights=weights,
@@ -26,7 +23,6 @@ def said(weights, votes, *, answers=None, mode="finetune", opinion=None, **chang
         answers=np.array([[0.6, 0.2, 0.2] if answers is None else answers]),
         mode=mode,
         channel_names=("total_acc_x", "total_acc_y", "body_acc_z", "body_gyro_z", *"abcdef")[:D],
-        **change,
     )
     return e.sentence(0)
 
@@ -105,55 +101,6 @@ def test_parts_are_those_of_the_label():
         assert float(p) == round(e.probabilities[window, k], 2)
         assert int(percent) == round(100 * parts[chosen].sum())
         assert set(chosen) == set(np.argsort(-parts)[: len(chosen)])
-
-
-def test_by_the_product_the_log_odds_are_carried():
-    assert said((1.0, 0.9, 0.12), [SIT, SIT, STAND], vote="product") == (
-        "sit, 0.77: channel total_acc_x carried 53 % of what spoke for it rather than for stand; "
-        "body_acc_z was set aside, weight 0.12."
-    )
-    assert said((1.0, 1.0), [SIT] * 2, vote="product") == (
-        "sit, 0.80: both channels carried about the same part of what spoke for it rather than for stand."
-    )
-    assert said((0.4,), [SIT], vote="product") == (
-        "sit, 0.80: its one channel, total_acc_x, carried all of what spoke for it rather than for stand."
-    )
-
-
-@pytest.mark.parametrize(
-    ("opinion", "words"),
-    [
-        ([0.9, 0.05, 0.05], "the network's own view carried 58 % of what spoke for it rather than for stand."),
-        (
-            [0.6, 0.2, 0.2],
-            "channel total_acc_x, and the network's own view, carried 67 % of what spoke for it rather than for stand.",
-        ),
-        (
-            [0.2, 0.1, 0.7],
-            "both channels carried about the same part of what spoke for it rather than for walk; "
-            "the network's own view spoke for walk.",
-        ),
-    ],
-)
-def test_the_networks_own_view_is_named(opinion, words):
-    text = said((1.0, 1.0), [SIT, SIT], opinion=opinion, vote="product")
-    assert re.fullmatch(rf"sit, 0\.\d\d: {re.escape(words)}", text)
-
-
-def test_codes_that_say_nothing_and_a_lonely_class():
-    flat = [[1 / 3] * 3] * 2
-    assert said((1.0, 1.0), flat, vote="product") == "sit, 0.33: nothing spoke for it rather than for stand."
-    assert said((1.0, 1.0), flat, opinion=[0.4, 0.3, 0.3]).startswith("sit, 0.37: the network's own view carried 100 %")
-    three = made_up(n=1, nearest=None, vote="product")
-    alone = {"classes": CLASSES[:1], "log_probabilities": three.log_probabilities[:1], "answers": np.ones((1, 1))}
-    assert replace(three, **alone).sentence(0).startswith("sit, 1.00: there is no other class; ")
-
-
-@pytest.mark.parametrize("case", [{"vote": "product"}, {"opinion": [0.2, 0.7, 0.1]}])
-def test_where_no_other_class_is_possible_nobody_carried_anything(case):
-    assert said((1.0, 1.0), [SIT, SIT], prior=np.array([1.0, 0.0, 0.0]), **case) == (
-        "sit, 1.00: no other class is possible by the source and the class proportions given."
-    )
 
 
 def test_lists_of_words():

@@ -90,14 +90,6 @@ def test_counts_know_their_sizes():
     assert (labelled.n_codes, labelled.n_channels, labelled.n_classes) == (5, 3, 2)
 
 
-def test_channels_are_taken_apart_and_put_side_by_side():
-    whole = TransitionCounts(np.arange(2 * 3 * 4).reshape(2, 3, 2, 2))
-    parts = [whole.of_channels(slice(0, 1)), whole.of_channels(slice(1, 3))]
-    assert parts[1].counts[0, 0].tolist() == [[4, 5], [6, 7]]
-    assert TransitionCounts.side_by_side(parts) == whole
-    assert TransitionCounts.side_by_side([each.pooled() for each in parts]) == whole.pooled()
-
-
 def test_pooling_over_classes_gives_the_counts_without_labels():
     codes = random_codes(1)
     labels = np.arange(len(codes)) % 3

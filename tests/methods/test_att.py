@@ -20,7 +20,7 @@ from transpl.network.inference import class_probabilities
 from transpl.training import Execution, loop
 from transpl.training.adaptation import joined
 from transpl.training.losses import overlap
-from transpl.training.rows import take
+from transpl.training.rows import labelled_rows, take
 from transpl.windows import as_windows
 
 CPU = Execution(device="cpu")
@@ -79,7 +79,7 @@ def objective(source) -> TriTrainingObjective:
 def batch_of(source: SourceModel, *, of_source: list[int], of_target: list[int]) -> dict[str, torch.Tensor]:
     n = len(source.source.y)
     target = {"x": torch.from_numpy(TARGET.windows.values), "y": torch.zeros(15, dtype=torch.int64)}
-    rows = joined(source.source.rows(), target | {"confidence": torch.zeros(15)})
+    rows = joined(labelled_rows(source.source), target | {"confidence": torch.zeros(15)})
     return take(rows, torch.tensor(of_source + [n + row for row in of_target]))
 
 

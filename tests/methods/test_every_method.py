@@ -21,8 +21,8 @@ from transpl.training.rows import epoch_batches
 from transpl.windows import as_windows
 
 ALL = names()
-# They count and vote; "net" solves a convex problem on top. The network stays as it is.
-NO_GRADIENT = {"transpl-markov", "transpl-plus", "transpl-plus-net", "transpl-plus-ws"}
+# It counts and votes. The network stays as it is.
+NO_GRADIENT = {"transpl-markov"}
 NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only", *NO_GRADIENT}  # references adapt nothing
 NO_WEIGHT = {"transpl", "transpl-ws", *NO_GRADIENT}  # weights of losses are learnt, or there is no loss
 OF_HEADS_ALONE = {"overlap"}  # terms that no feature enters: ATT's penalty is on the weights of its heads

@@ -59,56 +59,10 @@ def test_parts_give_the_probabilities_of_pseudo_label(method, target, adapted):
             plain, smoothing=smoothing, length=length, channel_alignment=alignment, prior_temperature=1.7
         )
         e, found = explain(method, target, CLASSES, NAMES, prior), method.pseudo_label(target, prior)
-        np.testing.assert_allclose(e.probabilities, found.probabilities, rtol=0, atol=1e-12)
+        assert np.array_equal(e.probabilities, found.probabilities)
         np.testing.assert_allclose(e.votes.sum(axis=1), found.probabilities, rtol=0, atol=1e-12)
         assert np.array_equal(e.labels, CLASSES[found.labels])
         np.testing.assert_allclose(e.confidence, found.confidence, atol=1e-12)
-
-
-BEYOND = [
-    {"vote": vote, "classifier_evidence": classifier, "calibrate": calibrate, "refine_rounds": 3 * calibrate}
-    for vote, classifier, calibrate in product(("mean", "product"), (False, True), (False, True))
-] + [
-    {"vote": vote, "classifier_evidence": True, "calibrate": True, "refine_rounds": 3, "aligned_copies": True}
-    for vote in ("mean", "product")
-]
-
-
-@pytest.mark.parametrize("adapted", [False, True])
-@pytest.mark.parametrize("beyond", BEYOND, ids=str)
-def test_every_vote_is_told_to_the_last_bit(method, beyond, adapted):
-    method.settings = replace(method.settings, smoothing="pseudocount", sigma=0.2, **beyond)
-    if adapted:
-        method.adapt(TARGET, np.array([0.5, 0.4, 0.1]), mode="markov")
-    for target, prior in ((TARGET, None), (SHORTER, PRIORS[1])):
-        e, found = explain(method, target, CLASSES, NAMES, prior), method.pseudo_label(target, prior)
-        assert np.array_equal(e.probabilities, found.probabilities)
-        assert np.array_equal(e.answers, method.predict_proba(target))
-        assert (e.opinions is None) != beyond["classifier_evidence"]
-        for window in range(0, len(e), 5):
-            parts = e.contributions(window)
-            assert parts.channels.sum() + parts.classifier == pytest.approx(parts.margin, abs=1e-12)
-            assert e.sentence(window)
-
-
-def test_aligned_copies_are_voters_with_names_and_signals_of_their_own(method):
-    method.settings = replace(method.settings, aligned_copies=True)
-    method.adapt(TARGET, mode="markov")
-    e = explain(method, TARGET[:4], CLASSES, NAMES)
-    assert e.channel_names == ("acc", "gyro", "acc (aligned)", "gyro (aligned)")
-    assert e.codes.shape[1] == len(e.shares) == 4
-    assert np.array_equal(e.codes[:, :2], method.codes(TARGET[:4]))
-    assert e.nearest is not None
-    assert shift_report(method, CLASSES, NAMES).channel_names == e.channel_names
-
-
-def test_class_counts_that_follow_the_target_are_explained(method):
-    plain = explain(method, TARGET, CLASSES, NAMES)
-    method.settings = replace(method.settings, refine_rounds=2)
-    method.adapt(TARGET, mode="markov")
-    followed = explain(method, TARGET, CLASSES, NAMES)
-    assert not np.array_equal(plain.log_probabilities, followed.log_probabilities)
-    assert np.array_equal(plain.distances, followed.distances)
 
 
 def test_channels_that_all_shifted_away_count_alike_and_are_warned_of_once(method):

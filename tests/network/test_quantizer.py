@@ -3,7 +3,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from transpl.network.quantizer import Codebook, ResidualQuantizer, codebook_usage, perplexity
+from transpl.markov import codebook_usage
+from transpl.network.quantizer import Codebook, ResidualQuantizer, perplexity
 
 
 @pytest.fixture
@@ -87,15 +88,6 @@ def test_no_fine_book_is_a_setting():
 def test_perplexity_of_a_batch_is_that_of_its_usage():
     codes = torch.tensor([[0, 0, 2, 2, 1], [3, -1, -1, 0, 0]])
     assert perplexity(codes, 5).item() == pytest.approx(codebook_usage(codes.numpy(), 5).perplexity)
-
-
-def test_usage_perplexity_and_dead_codes():
-    usage = codebook_usage(np.array([[0, 0, 2], [2, -1, -1]]), 4)
-    assert usage.counts.tolist() == [2, 0, 2, 0]
-    assert usage.perplexity == pytest.approx(2.0)
-    assert usage.dead == [1, 3]
-    assert codebook_usage(np.arange(8), 8).perplexity == pytest.approx(8.0)
-    assert codebook_usage(np.array([-1]), 2).perplexity == 0.0
 
 
 def composed(v, vectors, commitment):

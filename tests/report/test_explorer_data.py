@@ -73,31 +73,9 @@ def test_the_strongest_steps_come_first_on_either_side():
         assert sum(window["parts"]) == pytest.approx(window["margin"], abs=4e-6)
 
 
-@pytest.mark.parametrize(("vote", "network"), [("product", None), ("product", 1.5), ("mean", 0.5)])
-def test_log_odds_and_the_networks_vote(vote, network):
-    explanation, data = shown(vote=vote, network=network, sharpness=5.0)
-    assert data["scale"] == "log odds"
-    assert data["network"] == (None if network is None else 0.5)
-    for i, window in enumerate(data["windows"]):
-        found = explanation.contributions(i)
-        assert window["networkPart"] == pytest.approx(found.classifier, abs=5.1e-7)
-        assert sum(window["parts"]) + window["networkPart"] == pytest.approx(window["margin"], abs=4e-6)
-        if network is None:
-            assert "networkSays" not in window
-        else:
-            q = explanation.opinions[i] ** network
-            np.testing.assert_allclose(window["networkSays"], q / q.sum(), **CLOSE)
-
-
-def test_the_plain_mean_has_no_network():
-    _, data = shown()
-    assert (data["scale"], data["network"]) == ("probability", None)
-
-
 def test_a_class_without_source_windows_leaves_no_infinity():
-    for case in ({}, {"vote": "product"}, {"network": 1.0}):
-        _, data = shown(absent=1, **case)
-        assert "Infinity" not in json.dumps(data, allow_nan=False)
+    _, data = shown(absent=1)
+    assert "Infinity" not in json.dumps(data, allow_nan=False)
 
 
 def test_a_single_class_has_nothing_to_be_held_against():

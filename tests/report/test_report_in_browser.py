@@ -233,16 +233,14 @@ def cells(tab, selector):
     ]
 
 
-@pytest.mark.parametrize("network", [None, 2.0])
-def test_log_odds_are_shown_as_factors_and_the_network_as_a_voter(chromium, tmp_path, network):
-    e = made_up(windows=np.arange(12), vote="product", sharpness=8.0, network=network, mode="markov")
-    page = tmp_path / "product.html"
-    page.write_text(render(saved(e)))
+def test_log_odds_are_shown_as_factors(chromium, tmp_path):
+    """The same numbers, as if they were log odds."""
+    e = made_up(windows=np.arange(12), mode="markov")
+    page = tmp_path / "log_odds.html"
+    page.write_text(render(saved(e)).replace('"scale":"probability"', '"scale":"log odds"'))
     chromium.open(page, fragment="#window-3")
     found = e.contributions(3)
     parts = dict(zip(e.channel_names, found.channels, strict=True))
-    if network is not None:
-        parts["network"] = found.classifier
     votes = cells(chromium, "#window-votes")
     assert [row[0] for row in votes] == sorted(parts, key=lambda name: -abs(parts[name]))
     for name, _, factor in votes:
@@ -262,9 +260,8 @@ def test_log_odds_are_shown_as_factors_and_the_network_as_a_voter(chromium, tmp_
     assert chromium.problems == []
 
 
-@pytest.mark.parametrize("vote", ["mean", "product"])
-def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_trusted(chromium, tmp_path, vote):
-    e = made_up(windows=np.arange(12), vote=vote, sharpness=3.0)
+def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_trusted(chromium, tmp_path):
+    e = made_up(windows=np.arange(12))
     page = tmp_path / "moved.html"
     page.write_text(render(saved(e)))
     for window in range(12):
@@ -295,11 +292,10 @@ def test_with_a_single_class_nothing_moved_the_vote(chromium, tmp_path):
 
 def with_classes(names):
     """Results in which the classes have other names; those beyond the third are never likely."""
-    e, K = made_up(windows=np.arange(12), nearest=None, vote="product", network=1.0, sharpness=4.0), len(names)
+    e, K = made_up(windows=np.arange(12), nearest=None), len(names)
     table = np.concatenate([e.log_probabilities, np.repeat(e.log_probabilities[:1] - 3, K - 3, axis=0)])
-    opinions = np.full((12, K), 1 / K)
     answers = np.hstack([e.answers, np.zeros((12, K - 3))])[:, ::-1]
-    e = replace(e, classes=np.array(names), log_probabilities=table[::-1].copy(), opinions=opinions, answers=answers)
+    e = replace(e, classes=np.array(names), log_probabilities=table[::-1].copy(), answers=answers)
     shares = dict.fromkeys(names, 1 / K)
     about = summary(
         classes=names,

@@ -121,14 +121,6 @@ def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]
     return tuple(row for row in known if row.method in wanted)
 
 
-def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
-    """Read "2-11" as (2, 11); `argument` is what to complain about."""
-    parts = str(text).split("-")
-    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-        raise wrong(argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen.")
-    return int(parts[0]), int(parts[1])
-
-
 _NOT_THERE = "Leave out --table to run other methods."
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from transpl.benchmark.plan import Plan, Row, parse_pair, rows_of, with_changes
+from transpl.benchmark.plan import Plan, Row, rows_of, with_changes
+from transpl.datasets.pairs import parse_pair
 from transpl.errors import InputError, NotReadable, unreadable, whole_number
 
 _OPTIONAL = ("pairs", "seeds", "preset", "changes", "grid")

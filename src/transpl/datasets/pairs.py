@@ -43,3 +43,11 @@ def default_pairs(domains: Sequence[int]) -> Pairs:
     if len(domains) <= MOST_DOMAINS_FOR_ALL_PAIRS:
         return tuple(permutations(domains, 2))
     return tuple(zip(domains, (*domains[1:], domains[0]), strict=True))
+
+
+def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
+    """Read "2-11" as (2, 11); `argument` is what to complain about."""
+    parts = str(text).split("-")
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+        raise wrong(argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen.")
+    return int(parts[0]), int(parts[1])

@@ -33,11 +33,16 @@ class Parts(NamedTuple):
 def probability_parts(one: Explanation, a: int, b: int, odds: Odds) -> Parts:
     """Split y_a - y_b of an explanation of one window."""
     votes = one.votes[0]
+    return shared_out(votes[:, a], votes[:, b], odds)
+
+
+def shared_out(votes_a: NDArray[np.float64], votes_b: NDArray[np.float64], odds: Odds) -> Parts:
+    """Split the difference of what channels add to a and to b, (D,) each: share_d p_a and share_d p_b."""
     with np.errstate(invalid="ignore"):  # infinite odds are the prior's part
         total = odds.scores.sum(axis=1) + odds.prior
-        slopes = _slope(total, votes[:, a] + votes[:, b])
+        slopes = _slope(total, votes_a + votes_b)
         transitions = np.nan_to_num(odds.scores * slopes[:, None], nan=0.0)
-    return Parts(transitions, votes[:, a] - votes[:, b])
+    return Parts(transitions, votes_a - votes_b)
 
 
 def _slope(total: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:

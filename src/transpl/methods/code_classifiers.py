@@ -16,18 +16,18 @@ from torch.nn import functional as F
 
 from transpl.errors import one_of, positive, whole_number
 from transpl.labels import Labelled, PseudoLabels
-from transpl.methods.base import SourceModel
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
 from transpl.methods.joint import drawn
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
+from transpl.methods.source_model import SourceModel
 from transpl.network import Network
-from transpl.network.inference import BATCH, coarse_codes
+from transpl.network.inference import coarse_codes
 from transpl.training import Execution
 from transpl.training.loop import History, LoopSettings, Objective, train
 from transpl.training.rows import Rows, label_tensor, ordered_batches
 from transpl.training.source import ready
-from transpl.windows import Windows
+from transpl.windows import BATCH, Windows
 
 _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not published)"
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.methods.base import Method, SourceModel
+from transpl.methods.base import Method
 from transpl.methods.registry import register
 from transpl.methods.settings import SourceSettings
+from transpl.methods.source_model import SourceModel
 from transpl.training.source import SourceLoss
 from transpl.windows import Windows
 

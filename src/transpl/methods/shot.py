@@ -16,11 +16,11 @@ from torch.nn import functional as F
 
 from transpl.errors import not_negative, one_of, whole_number
 from transpl.labels import PseudoLabels
-from transpl.methods.base import SourceModel
 from transpl.methods.labelling import shot_labels
 from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
 from transpl.methods.registry import register
+from transpl.methods.source_model import SourceModel
 from transpl.network import Network
 from transpl.network.inference import class_probabilities, seen_by_head
 from transpl.training.adaptation import Teacher

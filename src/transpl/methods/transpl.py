@@ -14,8 +14,8 @@ from transpl.errors import InputError, one_of
 from transpl.labels import UNKNOWN, Labelled, PseudoLabels, counts_of_labels, obeying
 from transpl.markov.evidence import class_log_probabilities
 from transpl.markov.posterior import check_prior, voting_weights
-from transpl.methods.base import SourceModel
 from transpl.methods.registry import register
+from transpl.methods.source_model import SourceModel
 from transpl.methods.transpl_codes import CodingMethod, in_chunks
 from transpl.methods.transpl_learning import label_rows, learn_labels
 from transpl.methods.transpl_settings import TransPLSettings

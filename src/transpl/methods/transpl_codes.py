@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from transpl import markov
 from transpl.errors import InputError
 from transpl.explanation import SourceCodes
-from transpl.methods.base import Method, SourceModel
+from transpl.methods.base import Method
+from transpl.methods.source_model import SourceModel
 from transpl.methods.transpl_settings import TransPLSettings
 from transpl.methods.transpl_state import TransPLState
 from transpl.methods.vote import Chunks, Codes

@@ -1,0 +1,102 @@
+"""Without the extra `deep`: everything but networks imports and runs, and what needs torch says so in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TINY, make_waves
+
+from transpl import TransPL
+
+LIGHT = [
+    f"transpl.{name}"
+    for name in (
+        *("adapter", "estimator", "jobs", "jobs_many", "kept_sources", "labels", "many", "markov", "persistence"),
+        *("report", "report.leaderboard", "results", "review", "sample", "streaming", "variants", "windows"),
+        *("benchmark", "benchmark.metrics", "benchmark.statistics", "benchmark.store"),
+        *("datasets", "datasets.pairs", "methods", "methods.registry", "methods.settings"),
+        *("cli", "adapt_cli", "bench_cli", "datasets_cli", "figures_cli", "methods_cli", "monitor_cli", "review_cli"),
+    )
+]
+NAMES = ("AdaptedTarget", "Drift", "Explanation", "InputError", "PseudoLabels", "ShiftReport", "TransPL", "adapt_many")
+
+BLOCKED = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Blocked(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "lightning_fabric"):
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocked())
+"""
+COMMAND = "from transpl.cli import main; sys.argv[1:] = {words!r}; main()"
+
+
+def run(code: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Python in which torch cannot be imported."""
+    environment = {**os.environ, "TRANSPL_DATA": str(folder)} if folder else None
+    command = [sys.executable, "-c", BLOCKED + code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+
+def only_line(text: str) -> str:
+    (line,) = text.splitlines()
+    return line
+
+
+def test_all_that_is_light_imports():
+    done = run(
+        f"import importlib\nfor name in {LIGHT!r}: importlib.import_module(name)\n"
+        f"from transpl import {', '.join(NAMES)}, datasets\n"
+        "assert not {'torch', 'lightning_fabric'} & set(sys.modules)"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--help"], "adapt"), (["adapt", "--help"], "--target"), (["datasets", "list"], "ucihar")],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_commands_that_need_no_network_run(words, said, tmp_path):
+    done = run(COMMAND.format(words=words), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["demo", "--variant", "paper", "--dataset", "synthetic"],
+        ["methods"],
+        ["bench", "--dataset", "synthetic", "--methods", "transpl"],
+        ["figure", "codes", "."],
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_that_need_torch_say_what_to_install(words, tmp_path):
+    done = run(f"import os; os.chdir({str(tmp_path)!r})\n" + COMMAND.format(words=words))
+    assert done.returncode == 2
+    line = only_line(done.stderr)
+    assert line.startswith("error: ")
+    assert line.endswith('pip install "transpl[deep]"')
+
+
+def test_the_papers_variant_says_what_to_install(tmp_path):
+    X, y = make_waves(20, 0)
+    TransPL(**{**TINY, "max_epochs": 1}).fit(X, y).save(tmp_path)
+    for code in (
+        "TransPL(variant='paper').fit([[0.0] * 32] * 4, [0, 1, 0, 1])",
+        "TransPL(variant='paper').check_parameters()",
+        f"TransPL.load({str(tmp_path)!r})",
+    ):
+        done = run(f"from transpl import TransPL\ntry: {code}\nexcept ValueError as error: print(error)")
+        line = only_line(done.stdout)
+        assert line.startswith("variant='paper': ")
+        assert line.endswith('pip install "transpl[deep]"')
