@@ -24,9 +24,8 @@ import torch
 from transpl import TransPL
 from transpl.markov import TransitionCounts, label_probabilities, log_likelihoods
 from transpl.methods import TransPLMethod
-from transpl.methods.transpl_codes import CHUNK
 from transpl.streaming import label_windows
-from transpl.windows import as_windows
+from transpl.windows import CHUNK, as_windows
 
 CHANNELS, TIME, PATCHES, CLASSES, CODES = 9, 128, 16, 6, 8
 SHAPE = {"windows": 20_000, "channels": CHANNELS, "classes": CLASSES, "codes": CODES}

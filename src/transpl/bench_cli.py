@@ -39,7 +39,7 @@ def bench(
     pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
     table: Annotated[
         str | None,
-        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook; beyond or parts."),
+        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook or beyond."),
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
     preset: Annotated[
@@ -89,7 +89,7 @@ def bench(
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
     which: Annotated[
-        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, pairs; beyond or parts.")
+        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
     ] = "full",
     dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,

@@ -231,7 +231,7 @@ def test_statistics_follow_the_table(command, folder):
 BAD_TABLES = [
     (
         ["--which", "fulll"],
-        "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'beyond', 'parts', 'pairs'",
+        "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'beyond', 'pairs'",
     ),
     (["--format", "html"], "format: "),
     (["--metric", "recall"], "metric: "),

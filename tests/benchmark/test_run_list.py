@@ -39,8 +39,8 @@ def test_its_means_are_those_of_the_table(tmp_path):
 
 def test_a_row_that_changes_settings_keeps_its_label(tmp_path):
     bench = Bench(tmp_path)
-    bench.run(table="parts")
-    assert {"plus", "no refinement"} <= {line["row"] for line in lines(tmp_path, "parts")}
+    bench.run(table="ablation")
+    assert {"transpl", "transpl-no-alignment"} <= {line["row"] for line in lines(tmp_path, "ablation")}
 
 
 def test_a_folder_without_results_gives_the_heading_alone(tmp_path):

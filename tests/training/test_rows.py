@@ -1,12 +1,15 @@
 import numpy as np
 import torch
+from conftest import make_waves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transpl.labels import Labelled
 from transpl.training.rows import (
     Paired,
     both_parts,
     epoch_batches,
+    labelled_rows,
     map_parts,
     n_batches,
     ordered_batches,
@@ -74,3 +77,13 @@ def test_parts_of_data_and_what_is_done_to_each():
     assert parts(paired) == [paired.source, paired.target]
     assert [rows["x"].tolist() for rows in parts(map_parts(lambda tensor: tensor + 1, paired))] == [[1, 2], [1, 2, 3]]
     assert map_parts(lambda tensor: tensor + 1, numbered(2))["x"].tolist() == [1, 2]
+
+
+def test_labelled_windows_become_rows():
+    X, y = make_waves(6, 0)
+    rows = labelled_rows(Labelled(as_windows(X), y, 2))
+    assert rows.keys() == {"x", "y"}
+    assert torch.equal(rows["x"], torch.from_numpy(X))
+    assert rows["y"].tolist() == y.tolist()
+    shorter = labelled_rows(Labelled(as_windows([X[0], X[1][:, :8]]), y[:2], 2))
+    assert shorter["lengths"].tolist() == [32, 8]

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transpl.benchmark.compare import compare, settings_of
+    from transpl.benchmark.comparing import compare, settings_of
     from transpl.benchmark.pair import Evaluator, Pair, split_pair
     from transpl.benchmark.result import Result
 
@@ -16,8 +16,8 @@ _HOME = {
     "Evaluator": "pair",
     "Pair": "pair",
     "Result": "result",
-    "compare": "compare",
-    "settings_of": "compare",
+    "compare": "comparing",
+    "settings_of": "comparing",
     "split_pair": "pair",
 }
 

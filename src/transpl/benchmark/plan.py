@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transpl import datasets
-from transpl.benchmark.compare import check_changes, check_known, setting_names, settings_of
+from transpl.benchmark.comparing import check_changes, check_known, setting_names, settings_of
 from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong

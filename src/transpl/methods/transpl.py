@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl import markov
+from transpl.adapter import MODES
 from transpl.errors import InputError, one_of
 from transpl.labels import UNKNOWN, Labelled, PseudoLabels, counts_of_labels, obeying
 from transpl.markov.evidence import class_log_probabilities
@@ -27,8 +28,6 @@ from transpl.training import Execution
 from transpl.training.devices import own_gradients
 from transpl.training.loop import History
 from transpl.windows import Windows
-
-MODES = ("finetune", "markov")
 
 
 @register(
