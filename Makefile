@@ -1,10 +1,12 @@
-# Two commands for a newcomer: `make demo` and `make test`. Everything is installed into .venv.
+# Two commands for a newcomer: `make demo`, which needs little, and `make test`, which installs everything into .venv.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DOCS := $(VENV)/.ready-docs
+LIGHT := .venv-demo
+READY_LIGHT := $(LIGHT)/.ready
 # Two processes, one thread each: with more, they wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --durations=15
 
@@ -16,15 +18,24 @@ help:  ## Show the targets.
 
 setup: $(READY)  ## Make the virtual environment with everything in it.
 
+NEW_ENOUGH = @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "error: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Try make PYTHON=python3.12"; exit 1; }
+
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "error: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V). Try make PYTHON=python3.12"; exit 1; }
+	$(NEW_ENOUGH)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## Adapt from one person to another on real data and write transpl-demo/report.html.
-	$(BIN)/transpl demo --out transpl-demo
+$(READY_LIGHT): pyproject.toml constraints.txt
+	$(NEW_ENOUGH)
+	$(PYTHON) -m venv $(LIGHT)
+	$(LIGHT)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[watch]'
+	@touch $@
+
+# In .venv if it is there already, or else in an environment of its own, which does without torch.
+demo: $(if $(wildcard $(READY)),$(READY),$(READY_LIGHT))  ## Adapt from one person to another on real data and write transpl-demo/report.html.
+	$(dir $<)bin/transpl demo --out transpl-demo
 
 check: $(READY)  ## Lint, types, rooms.
 	$(BIN)/ruff check .
@@ -56,4 +67,4 @@ $(READY_DOCS): $(READY)
 	@touch $@
 
 clean:  ## Remove what was built; keeps results.
-	rm -rf $(VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*
+	rm -rf $(VENV) $(LIGHT) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*

@@ -15,11 +15,12 @@ from transpl.methods.description import Setting, settings_table, values_in_words
 from transpl.methods.joint import JointSettings
 from transpl.methods.pseudo_labelling import PseudoLabelSettings
 from transpl.methods.registry import FAMILIES, Entry, entries, names
-from transpl.methods.settings import PAPER, AdaptSettings, SourceSettings
+from transpl.methods.settings import PAPER, AdaptSettings, MethodSettings, SourceSettings
 
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION = HERE / "methods.md", HERE / "methods_intro.md"
-_SHARED = {
+_SHARED: dict[type[MethodSettings], str] = {
+    MethodSettings: "every method",
     SourceSettings: "the source phase",
     AdaptSettings: "the target phase",
     JointSettings: "alignment",
@@ -57,7 +58,7 @@ def _overview(known: list[Entry]) -> str:
     return f"## All methods\n\n{_table(('name', 'family', 'needs', 'what it does'), rows)}"
 
 
-def _section(entry: Entry, first_with: Mapping[type[SourceSettings], str]) -> str:
+def _section(entry: Entry, first_with: Mapping[type[MethodSettings], str]) -> str:
     settings = entry.method.Settings
     parts = [
         f"### {entry.name}",
@@ -66,16 +67,21 @@ def _section(entry: Entry, first_with: Mapping[type[SourceSettings], str]) -> st
     ]
     if first_with[settings] != entry.name:
         return "\n\n".join([*parts, f"Settings and presets of {_link(first_with[settings])}."])
-    links = ", ".join(_link(title) for shared, title in _SHARED.items() if issubclass(settings, shared))
+    phases = [
+        title for shared, title in _SHARED.items() if issubclass(settings, shared) and shared is not MethodSettings
+    ]
+    links = ", ".join(_link(title) for title in phases or [_SHARED[MethodSettings]])
     own = _own_settings(settings)
     parts.append(f"Settings of {links}" + ("; own ones and other defaults:" if own else "."))
     if own:
         parts.append(_settings(own))
     parts += [_preset(name, values) for name, values in settings.presets.items()]
+    if settings.known_data:
+        parts.append(_table(("known of the data set", "values"), _per_dataset(settings.known_data)))
     return "\n\n".join(parts)
 
 
-def _own_settings(settings: type[SourceSettings]) -> list[Setting]:
+def _own_settings(settings: type[MethodSettings]) -> list[Setting]:
     """Fields that no shared class above has, or whose default is another one than there."""
     above = [shared for shared in _SHARED if issubclass(settings, shared) and shared is not settings]
     defaults = {setting.name: setting.default for shared in above for setting in settings_table(shared)}
@@ -84,8 +90,11 @@ def _own_settings(settings: type[SourceSettings]) -> list[Setting]:
 
 
 def _preset(name: str, per_dataset: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = [[dataset, f"`{values_in_words(values)}`" if values else ""] for dataset, values in per_dataset.items()]
-    return _table((f'preset "{name}"', "values"), rows)
+    return _table((f'preset "{name}"', "values"), _per_dataset(per_dataset))
+
+
+def _per_dataset(values: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    return [[dataset, f"`{values_in_words(of_set)}`" if of_set else ""] for dataset, of_set in values.items()]
 
 
 def _shared_settings() -> str:

@@ -17,7 +17,7 @@ from transpl.files import write_text
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION, FOLDER = HERE / "results.md", HERE / "results_intro.md", HERE / "results"
 TITLES = {"ucihar": "UCIHAR", "wisdm": "WISDM", "hhar": "HHAR", "ptb": "PTB"}
-OURS = "transpl-plus"
+OURS, EARLIER = "transpl-plus", "transpl-plus-2025"
 SHORT = {  # rows of the README's table
     "no-adapt": "no adaptation",
     "softmax": "Softmax",
@@ -27,6 +27,9 @@ SHORT = {  # rows of the README's table
     "transpl-markov": "its labels as the classifier (`transpl-markov`)",
     "transpl-plus": "`transpl-plus`",
     "transpl-plus-ws": "with known class proportions (`transpl-plus-ws`)",
+    "transpl-plus-groups": "with known patients (`transpl-plus-groups`)",
+    "transpl-plus-2025": "the earlier `transpl-plus`, replaced",
+    "transpl-plus-2025-ws": "the same with known class proportions",
 }
 _METRICS = {
     "accuracy": "accuracy",
@@ -62,7 +65,7 @@ def page() -> str:
     for dataset in _datasets(beyond):
         runs = [run for run in beyond if run.dataset == dataset]
         sections += [f"## {TITLES[dataset]}", _means(runs, "method"), _against(runs), _pair_by_pair(runs)]
-    sections += ["## transpl-plus, each part removed alone", *_titled(parts, "what is removed")]
+    sections += [f"## {EARLIER}, each part removed alone", *_titled(parts, "what is removed")]
     sections += ["## Channel alignment and class proportions", *_titled(ablation, "method")]
     return "\n\n".join(sections) + "\n"
 
@@ -161,10 +164,11 @@ def _how_many(runs: Sequence[Run]) -> str:
 
 
 def _against(runs: Sequence[Run]) -> str:
-    """plus and every other row on the pairs and seeds that both have."""
+    """Our method and every other row on the pairs and seeds that both have."""
     rows = _rows(runs)
-    lines = [_compared(row, rows[OURS], others) for row, others in rows.items() if row != OURS]
-    return f"`{OURS}` against each, accuracy over pairs (mean of the seeds that both have):\n\n" + _table(
+    ours = OURS if OURS in rows else EARLIER
+    lines = [_compared(row, rows[ours], others) for row, others in rows.items() if row != ours]
+    return f"`{ours}` against each, accuracy over pairs (mean of the seeds that both have):\n\n" + _table(
         ["against", "difference", "pairs better", "worse", "Wilcoxon's p"], lines
     )
 

@@ -18,6 +18,7 @@ settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile("fast")
 
 TINY = {
+    "variant": "paper",
     "patch_length": 4,
     "width": 16,
     "n_coarse": 4,

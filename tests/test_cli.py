@@ -69,12 +69,20 @@ def test_adapt_reads_csv_says_what_it_read_and_writes_everything(monkeypatch, ca
     assert "lab.csv: 1,200 rows, 2 channels (ax, ay)" in said.err
     assert "home.csv: 1,200 rows" in said.err
     assert "report.html" in said.out
-    assert "accuracy" not in said.out
+    assert "estimated without labels" in said.out
+    assert "after adaptation" not in said.out
     table = pd.read_csv(files / "out" / "predictions.csv")
     assert {"window", "start", "label", "confidence", "p_run", "p_walk"} <= set(table.columns)
     assert set(table["label"]) <= {"run", "walk"}
-    assert not (files / "out" / "metrics.json").exists()
+    estimate = json.loads((files / "out" / "metrics.json").read_text())["estimated_accuracy"]
+    assert 0 <= estimate["low"] <= estimate["accuracy"] <= estimate["high"] <= 1
     assert (files / "out" / "report.html").is_file()
+
+
+def test_the_papers_variant_has_nothing_to_score_without_labels(monkeypatch, capsys, files):
+    assert adapt(monkeypatch, files, "home.csv", "--variant", "paper", "--mode", "markov") == 0
+    assert "accuracy" not in capsys.readouterr().out
+    assert not (files / "out" / "metrics.json").exists()
 
 
 def test_labels_in_the_target_score_and_change_nothing(monkeypatch, capsys, files):
@@ -284,8 +292,22 @@ WRONG = {
     "broken prior": (["--prior", "walk:1"], "--prior: expected class=share"),
     "stranger in the prior": (["--prior", "swim=1"], "prior: expected labels among"),
     "half a prior": (["--prior", "walk=0.6"], "prior: expected shares that add up to 1, got 0.6 without run."),
-    "unknown device": (["--device", "abacus"], "device: expected"),
-    "windows shorter than two patches": (["--window", "12"], "X: expected windows of at least 16"),
+    "unknown device": (["--variant", "paper", "--device", "abacus"], "device: expected"),
+    "windows shorter than two patches": (
+        ["--variant", "paper", "--window", "12"],
+        "X: expected windows of at least 16",
+    ),
+    "mode of the other variant": (["--mode", "finetune"], "mode: expected 'markov' with variant='plus'"),
+    "nothing to undo like that": (["--undo", "turn,tune"], "undo: expected one of"),
+    "stranger in a triad": (["--triads", "ax ay az"], "triads: expected names of channels (ax, ay), got 'az'"),
+    "half a triad": (["--triads", "ax ay"], "triads: expected three channels each"),
+    "no recordings to share a label": (["--one-label-per-group"], "one_label_per_group: expected recordings"),
+    "order for the paper": (["--variant", "paper", "--smooth"], "smooth: expected nothing of the kind"),
+    "both kinds of order": (
+        ["--smooth", "--one-label-per-group"],
+        "one_label_per_group, smooth: expected one of them, got both",
+    ),
+    "order for several targets": (["--smooth", "--target", "lab.csv"], "--smooth: expected one target"),
 }
 
 
@@ -358,11 +380,24 @@ def test_a_folder_of_many_targets_is_told_from_that_of_one(monkeypatch, capsys, 
     assert "Point at one of its folders" in capsys.readouterr().err
 
 
+def test_recordings_and_their_order_are_told(monkeypatch, files):
+    both = pd.concat([walk(1, 1.5).assign(rec="a"), walk(2, 1.5).assign(rec="b")])
+    both.drop(columns="activity").to_csv(files / "two.csv", index=False)
+    lab = pd.read_csv(files / "lab.csv").assign(rec="lab")
+    lab.to_csv(files / "lab.csv", index=False)
+    told = ["--group-col", "rec", "--undo", "turn,unit"]
+    assert adapt(monkeypatch, files, "two.csv", *told, "--smooth") == 0
+    assert adapt(monkeypatch, files, "two.csv", *told, "--one-label-per-group") == 0
+    table = pd.read_csv(files / "out" / "predictions.csv")
+    assert (table.groupby("group")["label"].nunique() == 1).all()
+    assert TransPL.load(files / "out" / "model").undo == ["turn", "unit"]
+
+
 def test_the_source_is_learnt_once(monkeypatch, capsys, files):
     """By the same command with another target or prior, into the same folder or from it."""
     assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
     first = (files / "out" / "predictions.csv").read_text()
-    assert "source phase: 21 labelled windows" in capsys.readouterr().err
+    assert "source phase: 29 labelled windows" in capsys.readouterr().err
     assert adapt(monkeypatch, files, "home.csv", "--mode", "markov", "--prior", "walk=0.9,run=0.1") == 0
     assert "source phase: done by an earlier job" in capsys.readouterr().err
     assert (files / "out" / "predictions.csv").read_text() != first
@@ -378,8 +413,8 @@ def test_a_source_model_of_something_else_is_refused(monkeypatch, capsys, files)
     assert "nowhere, where there is no model. Without it" in capsys.readouterr().err
     assert not (files / "again").exists()
     assert adapt(monkeypatch, files, "home.csv", "--mode", "markov") == 0
-    assert adapt(monkeypatch, files, "home.csv", *again, files / "out", "--epochs", "2") == 2
-    assert "out, trained with another max_epochs. Without it" in capsys.readouterr().err
+    assert adapt(monkeypatch, files, "home.csv", *again, files / "out", "--patch-length", "4") == 2
+    assert "out, trained with another patch_length. Without it" in capsys.readouterr().err
 
 
 def test_many_targets_take_a_source_model_and_leave_it(monkeypatch, capsys, files):
@@ -388,7 +423,7 @@ def test_many_targets_take_a_source_model_and_leave_it(monkeypatch, capsys, file
     both = ["--target", files / "scored.parquet", "--source-from", files / "out" / "model"]
     assert adapt(monkeypatch, files, "home.csv", *quick, files / "many", *both) == 0
     assert adapt(monkeypatch, files, "home.csv", *quick, files / "one", "--source-from", files / "many" / "home") == 0
-    assert capsys.readouterr().err.count("source phase: 21 labelled windows") == 1
+    assert capsys.readouterr().err.count("source phase: 29 labelled windows") == 1
     assert (files / "one" / "predictions.csv").read_text() == first
 
 
@@ -480,13 +515,14 @@ WRONG_SETTINGS = {
 @pytest.mark.parametrize(("settings", "message"), WRONG_SETTINGS.values(), ids=WRONG_SETTINGS)
 def test_a_parameter_that_cannot_be_set_is_told_in_one_line(monkeypatch, capsys, files, settings, message):
     (files / "lab.csv").unlink()  # it is told before anything is read
-    assert adapt(monkeypatch, files, "home.csv", *(word for each in settings for word in ("--set", each))) == 2
+    words = ["--variant", "paper", *(word for each in settings for word in ("--set", each))]
+    assert adapt(monkeypatch, files, "home.csv", *words) == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {message}")
 
 
 WRONG_OPTIONS = {
     "mode": (["--mode", "magic"], "mode: expected one of"),
-    "device": (["--device", "tpu"], "device: expected 'auto'"),
+    "device": (["--variant", "paper", "--device", "tpu"], "device: expected 'auto'"),
     "backend": (["--backend", "magic", "--target", "other.csv"], "backend: expected one of"),
 }
 
@@ -536,6 +572,7 @@ def test_report_of_a_benchmark_is_its_leaderboard(monkeypatch, capsys, tmp_path)
     assert "no runs in it. Run `transpl bench" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always:.*does not hold its source rows")
 def test_label_streams_a_file_of_windows(monkeypatch, capsys, files):
     rng = np.random.default_rng(0)
     np.savez(files / "a.npz", X=rng.normal(size=(20, 2, 32)), y=np.arange(20) % 2)

@@ -26,6 +26,9 @@ def test_parameters_have_the_documented_names_and_defaults():
         "max_epochs": 200,
         "random_state": 0,
         "device": "auto",
+        "variant": "plus",
+        "undo": "auto",
+        **dict.fromkeys(("witnesses", "views", "triads", "channel_names")),
     }
     assert documented.items() <= params.items()
 
@@ -34,9 +37,11 @@ def test_parameters_are_checked_before_fit_on_demand():
     generator = np.random.RandomState(0)
     assert TransPL(random_state=generator).check_parameters().random_state is generator
     assert generator.randint(1000) == np.random.RandomState(0).randint(1000), "nothing was drawn"
-    for name, value in {"sigma": -1, "variant": "best", "device": "tpu", "random_state": -1}.items():
+    for name, value in {"sigma": -1, "variant": "best", "undo": "time", "random_state": -1}.items():
         with refusal(name):
             TransPL(**{name: value}).check_parameters()
+    with refusal("device"):
+        TransPL(variant="paper", device="tpu").check_parameters()
 
 
 def test_every_parameter_is_described_where_users_look():
@@ -46,7 +51,10 @@ def test_every_parameter_is_described_where_users_look():
 
 
 def test_the_variant_sets_what_is_left_open_and_nothing_else():
-    assert TransPL().new_method(0).settings.smoothing == "floor"
-    assert TransPL(smoothing="additive").new_method(0).settings.smoothing == "additive"
+    for variant, own in (("paper", "floor"), ("plus", "pseudocount")):
+        for given, expected in ((None, own), ("additive", "additive")):
+            method = TransPL(variant=variant, smoothing=given).new_method(0)
+            found = method.settings if variant == "paper" else method.parameters
+            assert found.smoothing == expected
     with refusal("variant", "'plus', 'paper'"):
         TransPL(variant="better").fit(*make_waves(20, 0))

@@ -20,7 +20,7 @@ from transpl.jobs import Source, load_model
 from transpl.many.folder import TargetFolder
 from transpl.training.loop import _Loop
 
-QUICK = [*FAST, "--backend", "inline"]
+QUICK = [*FAST, "--variant", "paper", "--backend", "inline"]
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_the_source_model_that_was_demanded_comes_before_the_one_that_is_there(m
 
 def test_a_given_checkpoint_folder_is_given_back(tmp_path):
     X, y = make_waves(12, seed=0)
-    source, model = Source(X, y), TransPL(patch_length=100, checkpoint_dir="mine")
+    source, model = Source(X, y), TransPL(variant="paper", patch_length=100, checkpoint_dir="mine")
     job = jobs_many.ManyJob(source, None, {}, ("ax", "ay"), {})
     with refusal("X"):
         jobs_many.run(job, model, tmp_path)
@@ -161,7 +161,7 @@ def test_a_given_checkpoint_folder_is_given_back(tmp_path):
 def test_a_source_model_that_was_replaced_is_noticed(monkeypatch, homes, epochs):
     assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
     X, y = make_waves(24, seed=5)
-    TransPL(patch_length=4, width=16, n_heads=2, max_epochs=1).fit(X, y).save("out/model")
+    TransPL(variant="paper", patch_length=4, width=16, n_heads=2, max_epochs=1).fit(X, y).save("out/model")
     epochs.clear()
     assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
     assert epochs == ["source"]

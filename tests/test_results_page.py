@@ -32,7 +32,7 @@ def test_the_page_is_what_the_runs_say(generator):
 
 
 # Rows of an earlier version: its runs stay on the page, its methods are gone.
-GONE = {"beyond": {"transpl-plus", "transpl-plus-net", "transpl-plus-ws"}}
+GONE = {"beyond": {"transpl-plus-2025", "transpl-plus-2025-net", "transpl-plus-2025-ws"}}
 
 
 @pytest.mark.parametrize("name", ["beyond", "ablation"])
@@ -69,4 +69,4 @@ def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = generator.short_table()
     assert table in readme, f"put this into README.md:\n{table}"
-    assert re.search(r"^\| `transpl-plus` \| \d", table, flags=re.M)
+    assert re.search(r"^\| .*`transpl-plus`.* \| \d", table, flags=re.M)

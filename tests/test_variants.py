@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from conftest import refusal
 
+from transpl.council.adapter import CouncilAdapter
 from transpl.methods.transpl_adapter import PaperAdapter
-from transpl.variants import VARIANTS, adapter_class, own_mode
+from transpl.variants import VARIANTS, adapter_class, check_mode, own_mode
 
 
 def test_every_variant_has_a_mode_of_its_own():
@@ -16,9 +17,18 @@ def test_the_papers_variant_is_transpl():
     assert PaperAdapter.variant == "paper"
 
 
-def test_plus_is_not_there_yet():
-    with pytest.raises(ValueError, match=r"\Avariant: 'plus' is not available in this version\. .*\Z"):
-        adapter_class("plus")
+def test_plus_is_the_council():
+    assert adapter_class("plus") is CouncilAdapter
+    assert CouncilAdapter.variant == "plus"
+
+
+def test_modes_are_those_of_the_variant():
+    for variant, mode in (("plus", None), ("plus", "markov"), ("paper", "finetune"), ("paper", "markov")):
+        check_mode(variant, mode)
+    with refusal("mode", "'markov' with variant='plus'"):
+        check_mode("plus", "finetune")
+    with refusal("mode", "'finetune', 'markov'"):
+        check_mode("plus", "tune")
 
 
 @pytest.mark.parametrize("ask", [own_mode, adapter_class])

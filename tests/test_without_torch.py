@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from conftest import TINY, make_waves
 
@@ -15,7 +18,22 @@ from transpl import TransPL
 LIGHT = [
     f"transpl.{name}"
     for name in (
-        *("adapter", "estimator", "jobs", "jobs_many", "kept_sources", "labels", "many", "markov", "persistence"),
+        *(
+            "adapter",
+            "council",
+            "council.adapter",
+            "council.council",
+            "council.shifts",
+            "council.witnesses",
+            "estimator",
+            "jobs",
+            "jobs_many",
+            "kept_sources",
+            "labels",
+            "many",
+            "markov",
+            "persistence",
+        ),
         *("report", "report.leaderboard", "results", "review", "sample", "streaming", "variants", "windows"),
         *("benchmark", "benchmark.metrics", "benchmark.statistics", "benchmark.store"),
         *("datasets", "datasets.pairs", "methods", "methods.registry", "methods.settings"),
@@ -100,3 +118,51 @@ def test_the_papers_variant_says_what_to_install(tmp_path):
         line = only_line(done.stdout)
         assert line.startswith("variant='paper': ")
         assert line.endswith('pip install "transpl[deep]"')
+
+
+ROOT = Path(__file__).parents[1]
+MAIN_JOB = [  # what a newcomer does
+    ["adapt", "--source", "lab.npz", "--target", "home.npz", "--out", "out"],
+    ["predict", "--model", "out", "--input", "home.npz", "--out", "labels.csv"],
+    ["report", "out"],
+]
+
+
+@pytest.fixture
+def recordings(tmp_path):
+    for name, (X, y) in {"lab": make_waves(30, 0), "home": make_waves(20, 1, gain=1.5)}.items():
+        np.savez(tmp_path / f"{name}.npz", X=X, y=y, channel_names=np.array(["ax", "ay"]))
+    return tmp_path
+
+
+def check_results(folder: Path) -> None:
+    told = pd.read_csv(folder / "out" / "predictions.csv").drop(columns="label_before")
+    pd.testing.assert_frame_equal(pd.read_csv(folder / "labels.csv"), told)
+    for name in ("report.html", "metrics.json", "model/model.json"):
+        assert (folder / "out" / name).is_file()
+
+
+def test_the_main_job_runs(recordings):
+    for words in MAIN_JOB:
+        done = run(f"import os; os.chdir({str(recordings)!r})\n" + COMMAND.format(words=words))
+        assert done.returncode == 0, done.stderr
+    check_results(recordings)
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_does_the_main_job(recordings):
+    """In an environment of its own, with what the wheel itself asks for and nothing else."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(recordings), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True, timeout=300)
+    (wheel,) = recordings.glob("*.whl")
+    home = recordings / "environment"
+    venv.create(home, with_pip=True)
+    pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
+    subprocess.run(pip, check=True, timeout=1800)
+    absent = subprocess.run([home / "bin" / "python", "-c", "import torch"], capture_output=True, check=False)
+    assert absent.returncode == 1
+    for words in MAIN_JOB:
+        command = [home / "bin" / "transpl", *words]
+        done = subprocess.run(command, cwd=recordings, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+    check_results(recordings)

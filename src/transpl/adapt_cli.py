@@ -23,7 +23,7 @@ from transpl.cli_options import (
     reading_of,
     say,
 )
-from transpl.errors import one_of, wrong
+from transpl.errors import wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,16 +33,33 @@ if TYPE_CHECKING:
     from transpl.jobs import Outcome
 
 _FAILED = 1
+_LOW = 0.6  # estimated accuracy below which a person should label some windows
 _DEMO_WATCH_PAIR = (3, 9)
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Of paper: at most so many epochs per phase.")]
 Mode = Annotated[
     str | None,
     typer.Option(
-        help="finetune: train on the pseudo-labels; markov: no gradient step.", show_default="markov for plus"
+        help="Of paper: finetune trains on the pseudo-labels, markov does without a gradient step.",
+        show_default="finetune for paper",
     ),
 ]
-Variant = Annotated[str, typer.Option(help="plus, or paper, which needs torch.")]
+Variant = Annotated[
+    str, typer.Option(help="plus: several cheap witnesses, judged without labels; paper: the paper's, needs torch.")
+]
+Undo = Annotated[
+    str,
+    typer.Option(
+        help="What may be undone of what the target's sensors suffered: auto, none, or kinds as turn,unit (dead, unit, "
+        "turn, mirror, flip, swap, pace)."
+    ),
+]
+Triads = Annotated[
+    str | None,
+    typer.Option(
+        help="Channels x y z of one sensor, as 'ax ay az' or 'ax ay az, gx gy gz'.", show_default="found by their names"
+    ),
+]
 
 
 def demo(
@@ -53,11 +70,14 @@ def demo(
         str | None,
         typer.Option(help="Source and target domain, as 2-7. Default: 3-9 of watch, the first pair of others."),
     ] = None,
-    variant: Variant = "paper",
+    variant: Variant = "plus",
     mode: Mode = None,
     seed: Seed = 0,
     epochs: Epochs = 40,
-    learning_rate: Annotated[float, typer.Option(help="Of both phases. Higher than the paper's, to be fast.")] = 2e-3,
+    learning_rate: Annotated[
+        float, typer.Option(help="Of paper: of both phases. Higher than the paper's, to be fast.")
+    ] = 2e-3,
+    undo: Undo = "auto",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads. Another number rounds differently.")] = 1,
     device: Device = "auto",
     change: Parameters = None,
@@ -68,6 +88,7 @@ def demo(
     """
     from transpl import TransPL, datasets, jobs
     from transpl.datasets.pairs import parse_pair
+    from transpl.variants import check_mode
 
     chosen = parameters(
         ctx,
@@ -79,12 +100,13 @@ def demo(
         adapt_lr=learning_rate,
         n_threads=threads,
         device=device,
+        undo=_kinds(undo),
     )
     model = TransPL(**chosen, verbose=True).check_parameters()
-    _check_mode(mode)
+    check_mode(variant, mode)
     data = datasets.load(dataset)
     source, target = _default_pair(data) if pair is None else parse_pair(pair, "--pair")
-    job = jobs.from_dataset(data, source, target, mode=mode, all_source=True)
+    job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.holds_out)
     say(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
     _tell(jobs.run(job, model, out, say))
 
@@ -118,10 +140,19 @@ def adapt(
         Path | None,
         typer.Option(help="Folder of an earlier adapt with the same source, whose source model is not trained again."),
     ] = None,
-    variant: Variant = "paper",
+    variant: Variant = "plus",
     mode: Mode = None,
+    one_label_per_group: Annotated[
+        bool,
+        typer.Option("--one-label-per-group", help="All windows of a recording (--group-col) have the same label."),
+    ] = False,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Neighbouring windows of a recording seldom have different labels.")
+    ] = False,
+    undo: Undo = "auto",
+    triads: Triads = None,
     patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
-    width: Annotated[int, typer.Option(min=8, help="Size of the network: 64 or 128.")] = 64,
+    width: Annotated[int, typer.Option(min=8, help="Of paper: size of the network, 64 or 128.")] = 64,
     sigma: Annotated[float, typer.Option(help="Smaller trusts shifted channels less.")] = 0.2,
     seed: Seed = 0,
     epochs: Epochs = 200,
@@ -141,6 +172,7 @@ def adapt(
     """
     from transpl import TransPL, jobs, jobs_many
     from transpl.parallel import check_workers
+    from transpl.variants import check_mode
 
     chosen = parameters(
         ctx,
@@ -153,14 +185,20 @@ def adapt(
         patch_length=patch_length,
         width=width,
         sigma=sigma,
+        undo=_kinds(undo),
+        triads=_triads(triads),
     )
     model = TransPL(**chosen, verbose=True).check_parameters()  # before files are read that may take long
-    _check_mode(mode)
+    check_mode(variant, mode)
+    jobs.check_order(model, one_label_per_group, smooth)
     files, are_many = _files([*target, *(more or ())], labels or ())
     workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
     if are_many:
         check_workers(**workers)
+        _refuse_for_many("--one-label-per-group", one_label_per_group)
+        _refuse_for_many("--smooth", smooth)
     how: dict[str, Any] = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
+    how["hold_out"] = model.holds_out
     reading = reading_of(domain_col, time_col, group_col, channels, window, step)
     lab = read_and_say(source, domain=source_domain, label_col=label_col, **reading)
     reading = _as_the_source(reading, lab)
@@ -170,15 +208,27 @@ def adapt(
         _tell_many(jobs_many.run(many, model, out, say, source_from=source_from, **workers), out)
         return
     how |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
+    how |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
     job = jobs.from_recordings(lab, read_and_say(files[0], labels_only_score=True, **field), **how)
     _tell(jobs.run(job, model, out, say, source_from=source_from))
 
 
-def _check_mode(mode: str | None) -> None:
-    from transpl.adapter import MODES
+def _kinds(undo: str) -> str | tuple[str, ...]:
+    """As the parameter `undo` takes them."""
+    kinds = tuple(undo.replace(",", " ").split())
+    return kinds[0] if len(kinds) == 1 else kinds
 
-    if mode is not None:
-        one_of("mode", mode, MODES)
+
+def _triads(text: str | None) -> tuple[tuple[str | int, ...], ...] | None:
+    """As the parameter `triads` takes them; a whole number is the number of a channel."""
+    if text is None:
+        return None
+    return tuple(tuple(int(name) if name.isdigit() else name for name in part.split()) for part in text.split(","))
+
+
+def _refuse_for_many(option: str, given: bool) -> None:
+    if given:
+        raise wrong(option, expected="one target", got="several", advice="Adapt to each by itself.")
 
 
 def _files(targets: Sequence[Path], labels: Sequence[Path]) -> tuple[list[Path], bool]:
@@ -203,22 +253,35 @@ def _as_the_source(reading: dict[str, Any], source: Recordings) -> dict[str, Any
 
 
 def _tell(outcome: Outcome) -> None:
-    """Print the scores, where there are any, and where to look."""
+    """Print how good it is, as estimated and, where there are labels, in truth; what was undone; where to look."""
+    metrics = outcome.metrics or {}
     names = {
         "before": "before adaptation",
         "after": "after adaptation",
         "pseudo_labels": "pseudo-labels (windows adapted to)",
     }
+    estimate = metrics.get("estimated_accuracy")
+    if estimate:
+        low, high = 100 * estimate["low"], 100 * estimate["high"]
+        typer.echo(
+            f"{'estimated without labels':<34} accuracy {100 * estimate['accuracy']:5.1f} %"
+            f"   (likely between {low:.0f} and {high:.0f} %)"
+        )
     for key, words in names.items():
-        found = (outcome.metrics or {}).get(key)
-        if found:
+        found = metrics.get(key)
+        if found and (key != "pseudo_labels" or found != metrics.get("after")):
             typer.echo(
                 f"{words:<34} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
                 f"   ({found['windows']} windows)"
             )
-    given = (outcome.metrics or {}).get("labels_given", 0)
+    given = metrics.get("labels_given", 0)
     if given:
         typer.echo(f"the {given} windows that you labelled are not scored")
+    for sentence in outcome.undone or (("Nothing was undone.",) if estimate else ()):
+        typer.echo(sentence)
+    if estimate and estimate["accuracy"] < _LOW:
+        few = outcome.folder / "few.csv"
+        typer.echo(f"that is low: label some windows (transpl review --model {outcome.folder} --out {few})")
     typer.echo(f"open {outcome.folder / 'report.html'}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +14,34 @@ from transpl.labels import Labelled, PseudoLabels
 from transpl.markov import CodebookUsage, TransitionCounts
 from transpl.windows import Windows
 
+if TYPE_CHECKING:
+    from transpl.council.council import Standing
+    from transpl.council.quality import Estimate
+    from transpl.explanation import CouncilExplanation
+
 MODES = ("finetune", "markov")
 
 
 class TargetStream(Protocol):
-    """A new target domain that need not fit in memory: every part is encoded once, then all is counted, then labelled.
+    """A new target domain that need not fit in memory: it is gone through twice, to adapt and to be labelled."""
 
-    The caller keeps what `encode` returns, on a disk if need be.
-    """
+    def row(self, n_channels: int, n_steps: int) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+        """Shape and type of what `encode` makes of a window of so many channels and time steps.
 
-    def row(self, n_channels: int, n_steps: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and type of what is kept of a window of so many channels and time steps."""
+        The caller keeps it, on a disk if need be. None: windows are gone through as they are, and not encoded.
+        """
 
     def encode(self, windows: Windows) -> NDArray:
         """What is kept of windows, (n, *shape)."""
 
-    def adapt(self, parts: Iterable[NDArray]) -> TransitionCounts:
-        """Adapt to all that was encoded, without a gradient step; the target's counts by channel."""
+    def adapt(self, parts: Iterable[Any], n: int) -> TransitionCounts:
+        """Adapt to all parts, n windows in total, without a gradient step; the target's counts by channel.
 
-    def probabilities(self, part: NDArray) -> NDArray[np.float64]:
-        """Class probabilities (n, K) of encoded windows, after `adapt`."""
+        A part is what `encode` returned, or `Windows`.
+        """
+
+    def probabilities(self, part: Any) -> NDArray[np.float64]:
+        """Class probabilities (n, K) of a part, after `adapt`."""
 
 
 class DomainAdapter(Protocol):
@@ -43,6 +51,8 @@ class DomainAdapter(Protocol):
     """
 
     variant: ClassVar[str]
+    holds_out: ClassVar[bool]  # whether `fit_source` needs held-out source windows
+    only_patches: ClassVar[bool]  # whether the end of a window that fills no patch is left out
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -57,19 +67,26 @@ class DomainAdapter(Protocol):
     def source_settings(self) -> dict[str, Any]:
         """Plain values that decide what `fit_source` learns."""
 
-    def fit_source(self, source: Labelled, validation: Labelled) -> None:
-        """Learn from labelled source windows; `validation` are held-out source windows."""
+    @property
+    def shortest_window(self) -> int:
+        """How many time steps a window must have."""
+
+    def fit_source(self, source: Labelled, validation: Labelled | None) -> None:
+        """Learn from labelled source windows; `validation` are held-out source windows, given if `holds_out`."""
 
     def number_source_rows(self, rows: NDArray[np.integer]) -> None:
         """Give the source's windows the row numbers that the caller knows them by."""
 
-    def remember_source(self, source: Labelled, validation: Labelled) -> None:
+    def remember_source(self, source: Labelled, validation: Labelled | None) -> None:
         """Give a loaded model the source rows that it was saved without."""
+
+    def adapts_with_source(self, mode: str) -> bool:
+        """Whether `adapt` uses source rows in this mode."""
 
     @property
     def holds_source_rows(self) -> bool: ...
 
-    def source_rows(self) -> tuple[Labelled, Labelled]:
+    def source_rows(self) -> tuple[Labelled, Labelled | None]:
         """The source's rows and its held-out rows; a loaded model that was not given them complains."""
 
     def adapt(
@@ -78,11 +95,15 @@ class DomainAdapter(Protocol):
         prior: NDArray[np.float64] | None = None,
         mode: str | None = None,
         few_labels: NDArray[np.int64] | None = None,
+        groups: NDArray[np.int64] | None = None,
+        smooth: bool = False,
     ) -> None:
         """Adapt to unlabelled windows, from the source model again at every call.
 
         prior : (K,) known class proportions; mode : one of MODES, None is the variant's own
         few_labels : (n,) class indices that a person gave, -1 for the others
+        groups : (n,) numbers of recordings whose windows share one label
+        smooth : windows follow one another in time (within a group), and neighbours seldom differ; groups share none
         """
 
     def add_target(self, target: Windows) -> None:
@@ -94,8 +115,10 @@ class DomainAdapter(Protocol):
     def unadapted(self) -> Self:
         """The source model alone, as one of its own."""
 
-    def predict_proba(self, windows: Windows) -> NDArray[np.float64]:
-        """Class probabilities (n, K) of the classifier that the last step left."""
+    def predict_proba(
+        self, windows: Windows, groups: NDArray[np.int64] | None = None, smooth: bool = False
+    ) -> NDArray[np.float64]:
+        """Class probabilities (n, K) of the classifier that the last step left; groups, smooth : as in `adapt`."""
 
     def pseudo_label(self, target: Windows, prior: NDArray[np.float64] | None = None) -> PseudoLabels:
         """Label windows as a target is labelled; before any adaptation they are themselves the target sample."""
@@ -107,7 +130,7 @@ class DomainAdapter(Protocol):
         channel_names: Sequence[str],
         prior: NDArray[np.float64] | None = None,
         nearest: int = 3,
-    ) -> Explanation:
+    ) -> Explanation | CouncilExplanation:
         """Take `pseudo_label(windows, prior)` apart. nearest : how many source windows to find for each."""
 
     def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -150,6 +173,16 @@ class DomainAdapter(Protocol):
     @property
     def seconds(self) -> dict[str, float]:
         """How long each phase took."""
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """How many windows of the target are labelled rightly, judged without labels; None if it is not known."""
+
+    def standings(self) -> list[Standing]:
+        """The witnesses and how far each is believed on the target, the most reliable first."""
+
+    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
+        """What the target's sensors suffered and was undone, a sentence each."""
 
     @property
     def codebook(self) -> NDArray[np.float64]:

@@ -25,7 +25,7 @@ GroupColumn = Annotated[str | None, typer.Option(help="Column that names the rec
 Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
 Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
 OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: torch's choice.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: the libraries' choice.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 Parameters = Annotated[
     list[str] | None,
@@ -36,7 +36,7 @@ Parameters = Annotated[
 # parameters of TransPL whose option has another name, and those that are the job's
 _OPTION_OF = {"random_state": "seed", "max_epochs": "epochs", "n_threads": "threads"}
 _OPTION_OF |= dict.fromkeys(("source_lr", "adapt_lr"), "learning_rate")
-_NOT_TO_SET = ("checkpoint_dir", "verbose")
+_NOT_TO_SET = ("checkpoint_dir", "verbose", "channel_names")
 REMEMBERED = ("domain_col", "group_col", "time_col")  # columns that new recordings may do without
 
 

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl.adapter import DomainAdapter
 from transpl.markov import CodebookUsage, TransitionCounts
+from transpl.windows import name_channels
+
+if TYPE_CHECKING:
+    from transpl.council.council import Standing
+    from transpl.council.quality import Estimate
 
 
 class FittedAttributes:
     """The attributes that `TransPL` describes."""
 
     method_: DomainAdapter
+    n_channels_: int
+    channel_names: Sequence[str] | None
 
     @abstractmethod
     def fitted_method(self) -> DomainAdapter: ...
+
+    @property
+    def estimated_accuracy_(self) -> Estimate:
+        estimate = self._adapted_by_plus("estimated_accuracy_").estimate
+        assert estimate is not None
+        return estimate
+
+    @property
+    def shifts_(self) -> tuple[str, ...]:
+        return self._adapted_by_plus("shifts_").undone(name_channels(self.channel_names, self.n_channels_))
+
+    @property
+    def witnesses_(self) -> list[Standing]:
+        return self._adapted_by_plus("witnesses_").standings()
 
     @property
     def codebook_(self) -> NDArray[np.float64]:
@@ -61,3 +84,8 @@ class FittedAttributes:
     @property
     def mode_(self) -> str:
         return self.method_.mode
+
+    def _adapted_by_plus(self, attribute: str) -> DomainAdapter:
+        if self.method_.variant != "plus" or self.method_.target_counts is None:
+            raise AttributeError(f"{attribute} exists after adapt or partial_adapt, with variant='plus'.")
+        return self.fitted_method()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -49,11 +50,16 @@ class Parameters(BaseEstimator):
         adapt_patience: int = 5,
         adapt_stopping: str = "source",
         warmup_steps: int = 50,
-        variant: str = "paper",
+        variant: str = "plus",
         devices: int = 1,
         n_threads: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         verbose: bool = False,
+        witnesses: Sequence[str] | None = None,
+        views: Sequence[str] | None = None,
+        undo: str | Sequence[str] = "auto",
+        triads: Sequence[Sequence[int | str]] | None = None,
+        channel_names: Sequence[str] | None = None,
     ) -> None:
         self.patch_length = patch_length
         self.width = width
@@ -90,6 +96,11 @@ class Parameters(BaseEstimator):
         self.n_threads = n_threads
         self.checkpoint_dir = checkpoint_dir
         self.verbose = verbose
+        self.witnesses = witnesses
+        self.views = views
+        self.undo = undo
+        self.triads = triads
+        self.channel_names = channel_names
 
     def check_parameters(self) -> Self:
         """Raise now, rather than in `fit`, if a parameter makes no sense. Nothing is drawn from `random_state`."""
@@ -101,6 +112,11 @@ class Parameters(BaseEstimator):
     def own_mode(self) -> str:
         """How `adapt` adapts unless told otherwise."""
         return own_mode(self.variant)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether `fit` needs held-out source windows."""
+        return adapter_class(self.variant).holds_out
 
     def new_method(self, seed: int) -> DomainAdapter:
         """The variant's method, not fitted; parameters that make no sense are refused."""

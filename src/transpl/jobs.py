@@ -1,7 +1,8 @@
 """The main job, data in, folder out: fit, adapt, label, score, save, report.
 
 The folder holds `model/`, `predictions.csv`, `explanation.npz` (of a choice of windows), `shift.json`, `summary.json`,
-`metrics.json` (where labels exist), `sample.npz` (a few windows, for figures) and `report.html`.
+`metrics.json` (the estimated accuracy, and scores where labels exist), `sample.npz` (a few windows, for figures) and
+`report.html`.
 An interrupted job goes on where it stopped; a failed one leaves `failed.json`, and one that stopped while results were
 written `unfinished.json`.
 """
@@ -21,10 +22,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl import TransPL
-from transpl.adapter import MODES
 from transpl.datasets import Dataset
 from transpl.datasets.recordings import Recordings
-from transpl.errors import InputError, one_of, unreadable, wrong
+from transpl.errors import InputError, unreadable, wrong
 from transpl.files import read_json, write_json
 from transpl.kept_sources import WantedSource, checkpoints_in
 from transpl.labels import certain_where_known
@@ -38,6 +38,7 @@ from transpl.results import (
     Target,
     class_shares,
     doubt_unknown_classes,
+    estimated_accuracy,
     explanation_of_some,
     not_scored,
     predictions_table,
@@ -46,6 +47,7 @@ from transpl.results import (
     scores,
     summary,
     where,
+    with_estimate,
     write_failure,
     write_metrics,
     write_table,
@@ -53,6 +55,7 @@ from transpl.results import (
 from transpl.review import read_labels
 from transpl.sample import sample_of, save_sample
 from transpl.sources import HOLDOUT_SHARE, few_label_indices, prior_shares
+from transpl.variants import check_mode
 
 Say = Callable[[str], None]
 
@@ -71,6 +74,7 @@ class Job:
     labels, test (by default the target itself) is labelled and, where labels are known, scored.
 
     few_labels : {row of the target: label} that a person gave; these rows are not scored
+    smooth : windows of target and test follow one another in time (within a group), and neighbours seldom differ
     reading : how the recordings were read, for `predict`
     """
 
@@ -84,15 +88,17 @@ class Job:
     prior: dict[str, float] | None = None
     mode: str | None = None  # the model's own
     few_labels: dict[int, str] | None = None
+    smooth: bool = False
     reading: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where the results are, and the scores before and after if labels are known."""
+    """Where the results are, what metrics.json holds if it was written, and what was undone, a sentence each."""
 
     folder: Path
     metrics: dict[str, Any] | None
+    undone: tuple[str, ...] = ()
 
 
 def run(
@@ -104,8 +110,10 @@ def run(
         must have trained it. The one in `out` is taken without asking if they have. `model` then stays unfitted:
         `load_model` has the adapted one
     """
-    _check(job)
+    _check(job, model)
     require_for_one(out)
+    if model.channel_names is None:
+        model.set_params(channel_names=job.channel_names)
     wanted = wanted_source(job.source, job.validation, model)
     with checkpoints_in(model, out / "checkpoints"):
         demanded = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
@@ -115,11 +123,14 @@ def run(
             return _run(job, fitted, wanted, out, say)
 
 
-def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = None, all_source: bool = False) -> Job:
+def from_dataset(
+    data: Dataset, source: int, target: int, *, mode: str | None = None, all_source: bool = False, hold_out: bool = True
+) -> Job:
     """Adapt to the train part of the target domain and score on its test part.
 
     The paper's protocol trains on the source's train part and lets its test part decide when to stop. With
-    `all_source` windows of both parts train, and the end of each is held out, as with a user's own files.
+    `all_source` windows of both parts train, and the end of each is held out, as with a user's own files; without
+    `hold_out` none is, which suits the variant "plus".
     """
     names = np.array(data.class_names)
     here, there = data.domain(source), data.domain(target)
@@ -128,7 +139,7 @@ def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = 
     if all_source:
         X, y = np.concatenate([here.X_train, here.X_test]), names[np.concatenate([here.y_train, here.y_test])]
         part = np.repeat(["train", "test"], [len(here.y_train), len(here.y_test)])
-        train, validation = hold_out_ends(X, y, part)
+        train, validation = hold_out_ends(X, y, part) if hold_out else (Source(X, y), None)
     return Job(
         source=train,
         validation=validation,
@@ -142,10 +153,20 @@ def from_dataset(data: Dataset, source: int, target: int, *, mode: str | None = 
     )
 
 
-def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[Path] = (), **options: Any) -> Job:
+def from_recordings(
+    source: Recordings,
+    target: Recordings,
+    *,
+    labels: Sequence[Path] = (),
+    one_label_per_group: bool = False,
+    hold_out: bool = True,
+    **options: Any,
+) -> Job:
     """Two sets of recordings: labelled source, target whose labels (if any) only score.
 
     labels : files with windows of the target that a person labelled, as `transpl review` lists them
+    one_label_per_group : all windows of a recording of the target have one label
+    hold_out : whether the ends of the source's recordings are for validation, which "plus" does not need
     """
     if source.channel_names != target.channel_names:
         raise wrong(
@@ -154,22 +175,28 @@ def from_recordings(source: Recordings, target: Recordings, *, labels: Sequence[
             got=", ".join(target.channel_names),
             advice="If the source has no names, give them in its order (--channels).",
         )
-    train, validation = labelled_source(source)
+    if one_label_per_group and target.group is None:
+        advice = "Name the column of the recordings: --group-col."
+        raise wrong("one_label_per_group", expected="recordings with names", got="none", advice=advice)
+    train, validation = labelled_source(source, hold_out=hold_out)
+    groups = target.group if one_label_per_group or options.get("smooth") else None
     return Job(
         source=train,
         validation=validation,
-        target=Target(target.X, target.y, where(target)),
+        target=Target(target.X, target.y, where(target), groups),
         channel_names=source.channel_names,
         few_labels=read_labels(labels, target, np.unique(train.y).tolist()) if labels else None,
         **options,
     )
 
 
-def labelled_source(source: Recordings) -> tuple[Source, Source | None]:
-    """The labelled windows of recordings, those for validation apart."""
+def labelled_source(source: Recordings, *, hold_out: bool = True) -> tuple[Source, Source | None]:
+    """The labelled windows of recordings, those for validation apart if there are to be any."""
     if source.y is None:
         raise wrong("source", expected="labels", got="none", advice="Name their column (--label-col), and fill it.")
     labelled = source.y != NO_LABEL
+    if not hold_out:
+        return Source(source.X[labelled], source.y[labelled]), None
     group = None if source.group is None else source.group[labelled]
     return hold_out_ends(source.X[labelled], source.y[labelled], group)
 
@@ -226,9 +253,16 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
     by_hand = f", {len(few)} labels given" if few else ""
     mode = job.mode or model.own_mode
     say(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {mode}{by_hand}")
-    model.adapt(job.target.X, prior=job.prior, mode=mode, few_labels=job.few_labels)
+    model.adapt(
+        job.target.X,
+        prior=job.prior,
+        mode=mode,
+        few_labels=job.few_labels,
+        groups=job.target.groups,
+        smooth=job.smooth,
+    )
     pseudo = model.pseudo_label(job.target.X)
-    table = predictions_table(model, test.X, test.where, before)
+    table = predictions_table(model, test.X, test.where, before, groups=test.groups, smooth=job.smooth)
 
     shift = model.shift_report(channel_names=job.channel_names)
     if shift.target_shares is None:  # `adapt` labelled nothing
@@ -238,7 +272,7 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
 
     labels = table["label"].to_numpy()
     explanation = explanation_of_some(model, test.X, y, job.channel_names)
-    metrics = _metrics(target, test, before, pseudo.labels, labels, len(few))
+    metrics = with_estimate(_metrics(target, test, before, pseudo.labels, labels, len(few)), estimated_accuracy(model))
     truth = job.target.y if job.test is None else job.test.y
     about = summary(model, _about(job, model), labels, truth, before)
     with being_written(out):
@@ -253,7 +287,7 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
         write_metrics(out / "metrics.json", metrics)
         write_json(out / "summary.json", about)
     write_report(out)
-    return Outcome(out, metrics)
+    return Outcome(out, metrics, tuple(about.get("undone", ())))
 
 
 def wanted_source(source: Source, validation: Source | None, model: TransPL) -> WantedSource:
@@ -298,15 +332,27 @@ def _about(job: Job, model: TransPL) -> About:
     )
 
 
-def _check(job: Job) -> None:
-    if job.mode is not None:
-        one_of("mode", job.mode, MODES)
+def _check(job: Job, model: TransPL) -> None:
+    check_mode(model.variant, job.mode)
+    check_order(model, job.target.groups is not None and not job.smooth, job.smooth)
     channels = job.source.X[0].shape[0]
     if len(job.channel_names) != channels:
         raise wrong(
             "channel_names", expected=f"{channels} names", got=len(job.channel_names), advice="One per channel."
         )
     prior_shares(job.prior, np.unique(job.source.y))  # as `adapt` will, but before anything is trained
+
+
+def check_order(model: TransPL, one_label_per_group: bool, smooth: bool) -> None:
+    """Raise before anything is trained if the model labels every window by itself, and is asked for more."""
+    asked = {"one_label_per_group": one_label_per_group, "smooth": smooth}
+    for name, given in asked.items():
+        if given and model.variant == "paper":
+            advice = "Leave it out, or use variant='plus'."
+            raise wrong(name, expected="nothing of the kind with variant='paper'", got="it", advice=advice)
+    if one_label_per_group and smooth:
+        got, advice = "both", "Where a recording has one label, its windows need no order."
+        raise wrong("one_label_per_group, smooth", expected="one of them", got=got, advice=advice)
 
 
 def _advice(error: BaseException) -> str:

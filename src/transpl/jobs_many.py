@@ -17,9 +17,7 @@ import numpy as np
 import pandas as pd
 
 from transpl import TransPL
-from transpl.adapter import MODES
 from transpl.datasets.recordings import Recordings
-from transpl.errors import one_of
 from transpl.jobs import (
     Say,
     Source,
@@ -36,6 +34,7 @@ from transpl.parallel import check_workers
 from transpl.result_folders import begin_many
 from transpl.results import write_table
 from transpl.sources import prior_shares
+from transpl.variants import check_mode
 
 _TAKEN = (  # not to be the name of a target
     *("model", "checkpoints", "figures"),
@@ -61,12 +60,15 @@ class ManyJob:
     mode: str | None = None  # the model's own
 
 
-def from_recordings(source: Recordings, files: Sequence[Path], reading: dict[str, Any], **options: Any) -> ManyJob:
+def from_recordings(
+    source: Recordings, files: Sequence[Path], reading: dict[str, Any], *, hold_out: bool = True, **options: Any
+) -> ManyJob:
     """Labelled recordings of a source, and files whose labels (if any) only score.
 
     reading : arguments of `read_recordings` for the files
+    hold_out : as in `jobs.from_recordings`
     """
-    train, validation = labelled_source(source)
+    train, validation = labelled_source(source, hold_out=hold_out)
     targets = {name: TargetFile(path, reading) for name, path in named(files, taken=_TAKEN).items()}
     return ManyJob(train, validation, targets, source.channel_names, remembered(reading), **options)
 
@@ -90,7 +92,9 @@ def run(
     """
     check_workers(jobs, backend, retries, address)
     workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
-    _check(job)
+    _check(job, model)
+    if model.channel_names is None:
+        model.set_params(channel_names=job.channel_names)
     wanted = wanted_source(job.source, job.validation, model)
     demanded = None if source_from is None else wanted.demanded_from(source_from)  # before anything is written
     begin_many(out, job.targets)
@@ -117,6 +121,8 @@ def as_text(table: pd.DataFrame) -> str:
         "windows": ["" if pd.isna(n) else str(n) for n in table["windows"]],
         "confidence": [_number(value) for value in table["mean_confidence"]],
         "moved most": table["moved_most"].fillna("").tolist(),
+        "undone": table["undone"].fillna("").tolist(),
+        "estimated": [_percent(value) for value in table["estimated_accuracy"]],
         "accuracy": [_percent(value) for value in table["accuracy"]],
         "error": table["error"].fillna("").tolist(),
     }
@@ -151,9 +157,8 @@ def _fitted(job: ManyJob, wanted: WantedSource, demanded: TransPL | None, out: P
     return fitted
 
 
-def _check(job: ManyJob) -> None:
-    if job.mode is not None:
-        one_of("mode", job.mode, MODES)
+def _check(job: ManyJob, model: TransPL) -> None:
+    check_mode(model.variant, job.mode)
     prior_shares(job.prior, np.unique(job.source.y))  # as `adapt_many` will, but before anything is trained
 
 
@@ -164,6 +169,8 @@ def _row(target: AdaptedTarget) -> dict[str, Any]:
         "windows": None if target.labels is None else len(target.labels),
         "mean_confidence": None if target.confidence is None else float(target.confidence.mean()),
         "moved_most": _moved_most(target),
+        "estimated_accuracy": (target.estimated_accuracy or {}).get("accuracy"),
+        "undone": " ".join(target.undone) or None,
         "accuracy_before": found["before"]["accuracy"] if found else None,
         "accuracy": found["after"]["accuracy"] if found else None,
         "macro_f1": found["after"]["macro_f1"] if found else None,

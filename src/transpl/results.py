@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from transpl import TransPL, __version__
 from transpl.benchmark.metrics import accuracy, macro_f1
 from transpl.datasets.recordings import Recordings
-from transpl.explanation import Explanation, thinned
+from transpl.explanation import CouncilExplanation, Explanation, thinned
 from transpl.files import replacing, write_json
 from transpl.result_folders import PROBABILITY
 from transpl.sources import plain
@@ -28,6 +28,7 @@ _NAMED = 10  # classes in a note
 _DIGITS = 6  # of shapes that are only drawn
 TRUE_LABEL = "true_label"  # column with what a person said
 LABEL_BEFORE = "label_before"  # column with the label before adaptation
+ESTIMATE = "estimated_accuracy"  # in metrics.json and summary.json
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class Target:
     """Target windows; `y` ("" where unknown) is for scoring only and never reaches the model.
 
     where : columns that tell where each window comes from (group, start), copied to predictions.csv
+    groups : (n,) recordings, if their windows are to be labelled together
     """
 
     X: Any
     y: NDArray | None = None
     where: pd.DataFrame | None = None
+    groups: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,14 @@ def where(recordings: Recordings) -> pd.DataFrame:
 
 
 def predictions_table(
-    model: TransPL, X: Any, where: pd.DataFrame | None = None, before: NDArray | None = None
+    model: TransPL, X: Any, where: pd.DataFrame | None = None, before: NDArray | None = None, **order: Any
 ) -> pd.DataFrame:
     """One row per window: where it comes from, label, confidence, one probability per class.
 
     before : the labels before adaptation, for a column of their own
+    order : `groups` and `smooth`, as `predict_proba` takes them
     """
-    p = model.predict_proba(X)
+    p = model.predict_proba(X, **order)
     table = pd.DataFrame({"window": np.arange(len(p))}) if where is None else where.reset_index(drop=True).copy()
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
     if before is not None:
@@ -89,14 +93,15 @@ def probabilities_in(table: pd.DataFrame, n_classes: int) -> NDArray[np.float64]
 
 def explanation_of_some(
     model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
-) -> Explanation:
+) -> Explanation | CouncilExplanation:
     """Explain so many windows as a page can show, with their row numbers in X; see `thinned` for the choice.
 
-    probabilities : (n, K) of all of X, by which the least confident are known
+    probabilities : (n, K) what was answered for all of X, by which the least confident are known
     """
     rows = thinned(probabilities)
     some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
-    return replace(model.explain(some, channel_names=channel_names), windows=rows)
+    found = model.explain(some, channel_names=channel_names)
+    return replace(found, windows=rows, answers=probabilities[rows])
 
 
 def not_scored(target: Target, rows: list[int]) -> Target:
@@ -112,6 +117,17 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a table as csv, atomically."""
     with replacing(path) as part:
         table.to_csv(part, index=False)
+
+
+def estimated_accuracy(model: TransPL) -> dict[str, float] | None:
+    """What an adapted model thinks of itself, as plain data; None of one that does not judge itself."""
+    found = model.fitted_method().estimate
+    return None if found is None else {name: float(value) for name, value in found._asdict().items()}
+
+
+def with_estimate(metrics: dict[str, Any] | None, estimate: dict[str, float] | None) -> dict[str, Any] | None:
+    """Scores, if there are any, and behind them the estimated accuracy, if there is one."""
+    return metrics if estimate is None else {**(metrics or {}), ESTIMATE: estimate}
 
 
 def write_metrics(path: Path, metrics: dict[str, Any] | None) -> None:
@@ -183,6 +199,7 @@ def summary(
         },
         "variant": model.variant,
         "mode": model.mode_,
+        **_council(model, about.channel_names),
         "prior": about.prior,
         "classes": [str(name) for name in model.classes_],
         "channels": [
@@ -197,6 +214,21 @@ def summary(
         "decoded_codes": model.fitted_method().decoded_codes["coarse"].round(_DIGITS).tolist(),
         "history": model.history_,
         "seconds": model.seconds_,
+    }
+
+
+def _council(model: TransPL, channel_names: tuple[str, ...]) -> dict[str, Any]:
+    """What only the variant "plus" knows: how good it is, what it undid, whom it believed."""
+    estimate, method = estimated_accuracy(model), model.fitted_method()
+    if estimate is None:
+        return {}
+    return {
+        ESTIMATE: estimate,
+        "undone": list(method.undone(channel_names)),
+        "witnesses": [
+            {"witness": each.witness, "view": each.view, "accuracy": float(each.accuracy)}
+            for each in method.standings()
+        ],
     }
 
 

@@ -34,8 +34,25 @@ def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A numpy number, as a parameter grid leaves it, as a Python number."""
+    """A numpy number, as a parameter grid leaves it, as a Python number; a sequence as a list of such values."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
+
+
+def group_numbers(groups: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
+    """The groups of n windows, whatever their names are, as numbers in the order of first appearance, (n,)."""
+    if groups is None:
+        return None
+    names = np.asarray(groups, dtype=object)
+    if names.shape != (n,):
+        got = "a single name" if names.ndim == 0 else f"shape {names.shape}"
+        raise wrong("groups", expected=f"{n} names, one per window", got=got, advice="Name each window's recording.")
+    numbers, _ = pd.factorize(names)
+    if (numbers < 0).any():
+        row = int(np.flatnonzero(numbers < 0)[0])
+        raise wrong("groups", expected="a name for every window", got=f"none for window {row}", advice="Fill it in.")
+    return numbers.astype(np.int64)
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:

@@ -1,8 +1,9 @@
 """Labels for a file of windows of any size: one chunk in memory, and an interrupted run goes on.
 
 The folder ends up with `labels.npy` (positions in `classes.json`), `probabilities.npy` and `progress.json`; where the
-windows were counted as a new target domain also with `codes.npy` and `target_counts.npz`. An array whose last row is
-not yet written has the suffix `.part`. `progress.json` is replaced after every chunk, once its rows are on the disk.
+windows were counted as a new target domain also with `target_counts.npz`, and with `codes.npy` in the variant "paper".
+An array whose last row is not yet written has the suffix `.part`. `progress.json` is replaced after every chunk, once
+its rows are on the disk.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -61,9 +62,10 @@ def label_windows(
     chunk : windows in memory at once, rounded up to whole batches; it does not change the result
     progress : show a progress bar (in terminals only)
 
-    Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`. All windows
-    are read and checked before the first is labelled, and every window passes the encoder once. A folder that holds
-    labels of another model or of other windows is refused.
+    Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`, for which
+    "plus" takes at most 4,096 windows in equal steps. All windows are read and checked before the first is labelled, and
+    every window passes the encoder of "paper" once. A folder that holds labels of another model or of other windows is
+    refused.
     """
     whole_number("chunk", chunk, least=1)
     method = model.fitted_method()
@@ -89,16 +91,19 @@ def _as_it_is(method: DomainAdapter, windows: _WindowFile) -> Answer:
 
 
 def _adapted(method: DomainAdapter, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
-    """Probabilities from what one pass over the windows leaves on the disk, as those of a new target domain."""
+    """Probabilities of windows as a new target domain: from what one pass leaves on the disk, or from the windows."""
     target = method.new_target()
-    shape, dtype = target.row(windows.n_channels, windows.n_steps)
-    codes = run.array("codes.npy", (len(windows), *shape), dtype)
-    run.work_through(
-        "encoded", "encoding", chunk, lambda rows: write_rows(codes, rows.start, target.encode(windows[rows]))
-    )
-    counts = target.adapt(map_npy(codes)[rows] for rows in _slices(0, len(windows), chunk))
+    kept = target.row(windows.n_channels, windows.n_steps)
+    parts: Callable[[slice], Any] = windows.__getitem__
+    if kept is not None:
+        codes = run.array("codes.npy", (len(windows), *kept[0]), kept[1])
+        run.work_through(
+            "encoded", "encoding", chunk, lambda rows: write_rows(codes, rows.start, target.encode(windows[rows]))
+        )
+        parts = lambda rows: map_npy(codes)[rows]  # noqa: E731
+    counts = target.adapt((parts(rows) for rows in _slices(0, len(windows), chunk)), len(windows))
     counts.save(run.folder / "target_counts.npz")
-    return lambda rows: target.probabilities(map_npy(codes)[rows])
+    return lambda rows: target.probabilities(parts(rows))
 
 
 def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:
@@ -132,7 +137,7 @@ class _WindowFile:
             self._array()[rows],
             name=f"{self._name}[{rows.start}:{rows.stop}]",
             n_channels=self.n_channels,
-            min_length=2 * self._model.patch_length,
+            min_length=self._model.method_.shortest_window,
         )
 
     @property

@@ -40,9 +40,19 @@ def test_the_parts_are_those_of_the_papers_protocol(split):
 
 def test_the_targets_parts_are_windows_without_labels(split):
     pair, _ = split
-    assert [field.name for field in fields(pair)] == ["source", "validation", "target", "test"]
+    parts = ["source", "validation", "target", "test"]
+    assert [field.name for field in fields(pair)] == [*parts, "target_groups", "test_groups"]
     assert type(pair.target) is Windows
     assert type(pair.test) is Windows
+
+
+def test_groups_are_those_of_the_targets_windows(split):
+    assert split[0].target_groups is None
+    groups = np.arange(len(DATA)) // 3
+    pair, _ = split_pair(replace(DATA, groups=groups), 0, 1)
+    train, test = ((DATA.domain_ids == 1) & (DATA.split == part) for part in (0, 1))
+    assert np.array_equal(pair.target_groups, groups[train])
+    assert np.array_equal(pair.test_groups, groups[test])
 
 
 def test_scores_are_of_the_test_part_and_of_all_pseudo_labels(split):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from conftest import refusal
 from printed_rows import printed_rows
@@ -72,9 +73,18 @@ def test_a_rows_own_changes_win():
 
 
 def test_all_methods():
-    assert [row.method for row in rows_of(["all", "softmax"])] == list(names())
+    """But for those that need groups, which most data sets do not have."""
+    everywhere = [name for name in names() if not entry(name).method.needs_groups]
+    assert [row.method for row in rows_of(["all", "softmax"])] == everywhere
     with refusal("method", "'nobody'"):
         rows_of(["nobody"])
+
+
+def test_a_method_that_needs_groups_is_refused_where_the_data_set_has_none():
+    needing = Plan("small", rows_of(["transpl-plus-groups"]), ((0, 1),))
+    with refusal("methods", "transpl-plus-groups"):
+        needing.runs(DATA)
+    assert needing.runs(replace(DATA, groups=np.arange(len(DATA))))
 
 
 def test_a_grid_is_every_combination_for_the_methods_that_have_the_setting():
@@ -148,7 +158,7 @@ def test_the_rows_of_a_table_are_those_of_the_print(table):
 @pytest.mark.parametrize("dataset", SETS)
 def test_every_row_of_a_table_is_another_run(table, dataset):
     rows = table.rows(dataset)
-    specs = Plan(dataset, rows, ((0, 1),)).runs(DATA)
+    specs = Plan(dataset, rows, ((0, 1),)).runs(replace(DATA, groups=np.arange(len(DATA))))
     assert len(specs) == len(rows)
 
 
@@ -206,7 +216,7 @@ def test_changes_of_a_file_may_be_for_its_methods_or_for_its_rows(tmp_path):
 
 def test_one_mapping_is_one_plan_and_one_word_one_method(tmp_path):
     (found,) = read(tmp_path, "dataset: small\nmethods: all\n")
-    assert [row.method for row in found.rows] == list(names())
+    assert found.rows == rows_of(["all"])
     assert found.seeds == (0,)
 
 

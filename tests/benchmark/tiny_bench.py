@@ -17,7 +17,10 @@ from transpl.benchmark.store import Store
 from transpl.datasets import make_shifted
 from transpl.datasets.prepared import save_prepared
 
-CHANGES = {name: value for name, value in TINY.items() if name != "device"} | {"max_epochs": 2, "batch_size": 16}
+CHANGES = {name: value for name, value in TINY.items() if name not in ("device", "variant")} | {
+    "max_epochs": 2,
+    "batch_size": 16,
+}
 SET = [word for name, value in CHANGES.items() for word in ("--set", f"{name}={value}")]
 
 # A method that writes down every time it is asked to adapt; its file is given to --import.

@@ -50,6 +50,17 @@ def test_domain_gives_the_right_rows() -> None:
     np.testing.assert_array_equal(seven.y_test, [1, 1])
 
 
+def test_groups_of_a_domain() -> None:
+    assert Dataset(**parts()).domain_groups(7) == (None, None)
+    train, test = Dataset(**parts(groups=np.arange(8, dtype=np.int16) // 2)).domain_groups(7)
+    assert (train.tolist(), test.tolist()) == ([2, 3], [2, 3])
+    with pytest.raises(InputError, match="one of 3, 7, got 4"):
+        Dataset(**parts()).domain_groups(4)
+    for groups in (np.zeros(7, int), np.zeros(8)):
+        with pytest.raises(InputError, match="groups: expected 8 whole numbers"):
+            Dataset(**parts(groups=groups))
+
+
 def test_domain_gives_copies() -> None:
     dataset = Dataset(**parts())
     dataset.domain(3).X_train[:] = 0

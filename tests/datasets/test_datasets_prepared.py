@@ -51,10 +51,26 @@ def test_a_data_set_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     before = small()
     save_prepared(before, tmp_path / "sub" / "again.npz")
     after = load_prepared(tmp_path / "sub" / "again.npz", name="synthetic")
+    assert after.groups is None
     for field in ("X", "y", "domain_ids", "split"):
         np.testing.assert_array_equal(getattr(before, field), getattr(after, field))
     for field in ("name", "class_names", "channel_names", "pairs"):
         assert getattr(before, field) == getattr(after, field)
+
+
+def test_groups_are_kept_and_may_have_names(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", **arrays())
+    dataset = load_prepared(tmp_path / "mine.npz")
+    assert dataset.groups is not None
+    assert dataset.groups.tolist() == [5, 5, 6, 6]
+    save_prepared(dataset, tmp_path / "again.npz")
+    again = load_prepared(tmp_path / "again.npz").groups
+    assert again is not None
+    assert again.tolist() == [5, 5, 6, 6]
+    np.savez(tmp_path / "named.npz", **arrays(group=np.array(["b", "b", "a", "c"])))
+    named = load_prepared(tmp_path / "named.npz").groups
+    assert named is not None
+    assert named.tolist() == [1, 1, 0, 2]
 
 
 def test_saved_pairs_win_over_the_rule(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transpl.explanation.odds import Odds
-from transpl.explanation.probability_parts import shared_out
+from transpl.explanation.contributions import Odds, shared_out
 
 
 def parts_of_one_channel(scores, prior=0.0, share=1.0):

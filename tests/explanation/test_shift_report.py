@@ -10,6 +10,7 @@ from conftest import refusal
 
 from transpl import ShiftReport
 from transpl.errors import NotReadable
+from transpl.explanation import Undone
 from transpl.markov import TransitionCounts, channel_distances, channel_weights, transport_cost
 
 SOURCE = TransitionCounts(np.array([[[4, 4, 0], [2, 2, 0], [0, 0, 0]], [[3, 1, 1], [1, 3, 1], [0, 0, 5]]]))
@@ -147,3 +148,33 @@ def test_arrays_that_do_not_fit_are_refused():
         report(source_shares=np.ones(3))
     with refusal("target_shares"):
         report(target_shares=np.ones(3))
+
+
+TURN = Undone("The device sits turned: undone.", "turn", 21.5, 5.0, {"kind": "turn", "order": [1, 0], "signs": [1, -1]})
+
+
+def test_what_was_undone_is_kept(tmp_path):
+    found = report(undone=[TURN, Undone("gyro shows nothing: left out.", "dead")])
+    assert found.as_dict()["undone"][0] == {
+        "sentence": TURN.sentence,
+        "kind": "turn",
+        "margin": 21.5,
+        "threshold": 5.0,
+        "shift": {"kind": "turn", "order": [1, 0], "signs": [1, -1]},
+    }
+    found.save(tmp_path / "shift.json")
+    assert ShiftReport.load(tmp_path / "shift.json").undone == found.undone
+
+
+def test_older_reports_have_nothing_undone(tmp_path):
+    older = report(undone=[TURN]).as_dict()
+    del older["undone"]
+    assert ShiftReport.from_dict(older).undone == ()
+
+
+@pytest.mark.parametrize("undone", [4, ["turn"], [{"kind": "turn"}], [{"sentence": "a", "kind": "b", "more": 1}]])
+def test_what_was_undone_is_refused_if_damaged(tmp_path, undone):
+    damaged = {**report().as_dict(), "undone": undone}
+    (tmp_path / "shift.json").write_text(json.dumps(damaged))
+    with refusal(tmp_path / "shift.json", error=NotReadable):
+        ShiftReport.load(tmp_path / "shift.json")

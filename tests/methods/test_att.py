@@ -25,7 +25,7 @@ from transpl.windows import as_windows
 
 CPU = Execution(device="cpu")
 SETTINGS = ATTSettings(
-    **{name: value for name, value in TINY.items() if name not in ("device", "max_epochs")},
+    **{name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")},
     max_epochs=24,
     dropout=0.0,
     check_every=1,

@@ -21,7 +21,7 @@ from transpl.windows import as_windows
 
 K, d, TOTAL = 3, 16, 20
 PI = np.array([0.6, 0.3, 0.1])
-SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}
 FEW = CoDATSSettings(**SHAPE, max_epochs=2, check_every=1, batch_size=8)
 CPU = Execution(device="cpu")
 

@@ -14,7 +14,9 @@ from transpl.methods.explaining import explain, shift_report
 from transpl.training import Execution
 from transpl.windows import as_windows
 
-SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name != "device"}, sigma=0.1)
+SETTINGS = TransPLSettings(
+    **{name: value for name, value in TINY.items() if name not in ("device", "variant")}, sigma=0.1
+)
 CLASSES = np.array(["run", "sit", "swim"])  # nobody swims in the source
 NAMES = ("acc", "gyro")
 X, _ = make_waves(16, 2, gain=1.5)

@@ -12,7 +12,7 @@ from transpl.network import Network
 from transpl.training.losses import coral, mean_entropy, mmd
 
 K, d = 3, 16
-SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}
 
 
 def objective(**changes: object) -> MMDAObjective:

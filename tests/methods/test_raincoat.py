@@ -27,7 +27,7 @@ from transpl.training.losses import sinkhorn
 from transpl.windows import as_windows
 
 C, T, K, M, D = 2, 32, 3, 6, 16
-SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}
 SETTINGS = RaincoatSettings(
     **SHAPE, max_epochs=4, check_every=1, batch_size=8, adapt_lr=2e-3, modes=M, dropout=0.0, adapt_patience=9
 )

@@ -18,7 +18,7 @@ from transpl.training import Execution
 from transpl.training.loss_weights import Weighting
 from transpl.windows import as_windows
 
-SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}
 CPU = Execution(device="cpu")
 FLOOR = 1e-6
 

@@ -12,7 +12,7 @@ from transpl.methods.softmax import Softmax, SoftmaxSettings
 from transpl.training import Execution
 from transpl.windows import as_windows
 
-SHAPE = {name: value for name, value in TINY.items() if name != "device"}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "variant")}
 
 
 def labelled(n: int, seed: int, **shift: float) -> Labelled:

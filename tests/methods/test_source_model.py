@@ -15,7 +15,7 @@ from transpl.training import Execution
 from transpl.training.source import SourceLoss
 from transpl.windows import as_windows
 
-SHAPE = {name: value for name, value in TINY.items() if name != "device"}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "variant")}
 CPU = Execution(device="cpu")
 
 

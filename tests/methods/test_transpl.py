@@ -14,7 +14,7 @@ from transpl.methods import Labelled, Method, TransPLMethod, TransPLSettings
 from transpl.training import Execution
 from transpl.windows import as_windows
 
-SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name != "device"})
+SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name not in ("device", "variant")})
 
 
 def labelled(n, seed, **shift):

@@ -65,7 +65,7 @@ def test_a_target_that_comes_in_parts_is_labelled_as_one_that_is_adapted_to(meth
     shape, dtype = stream.row(*X.shape[1:])
     assert {part.shape[1:] for part in parts} == {shape}
     assert {part.dtype for part in parts} == {dtype}
-    counts = stream.adapt(parts)
+    counts = stream.adapt(parts, len(TARGET))
     assert method.target_counts is None, "the model itself stays as it is"
     method.adapt(TARGET, mode="markov")
     assert counts == method.target_counts

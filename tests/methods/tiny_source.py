@@ -11,7 +11,7 @@ from transpl.windows import as_windows
 
 K = 3
 CPU = Execution(device="cpu")
-SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs")}
+SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}
 SHORT = {**SHAPE, "max_epochs": 3, "check_every": 1, "batch_size": 8, "source_lr": 1e-2}
 
 

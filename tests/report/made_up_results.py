@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from made_up_explanation import CHANNELS, CLASSES, made_up
+from made_up_explanation import CHANNELS, CLASSES, SEATS, made_up, made_up_council
 
-from transpl.explanation import ShiftReport
+from transpl.explanation import ShiftReport, Undone
 from transpl.report.adaptation.saved import Saved
 
 METRICS = {
@@ -42,7 +42,33 @@ def summary(**change):
     }
 
 
-def shift(channel_names=CHANNELS, classes=CLASSES):
+TURNED, SWAPPED = "The device sits turned by 180 degrees about y: undone.", "acc_x and gyro are swapped: undone."
+
+
+def council_summary(accuracy=0.87, **change):
+    accuracies = np.linspace(0.5, 0.9, len(SEATS)).tolist()
+    return summary(
+        variant="plus",
+        mode="markov",
+        witnesses=[
+            {"witness": witness, "view": view, "accuracy": known}
+            for (witness, view), known in zip(SEATS, accuracies, strict=True)
+        ],
+        undone=[TURNED, SWAPPED],
+        estimated_accuracy={"accuracy": accuracy, "low": accuracy - 0.08, "high": accuracy + 0.05},
+        history={},
+        **change,
+    )
+
+
+def saved_council(explanation=None, metrics=METRICS, **change):
+    """Results of the council; see `saved`."""
+    explanation = made_up_council(windows=np.arange(12)) if explanation is None else explanation
+    undone = [Undone(TURNED, "turn", 21.5, 5.0), Undone(SWAPPED, "swap")]
+    return saved(explanation, metrics, **{"summary": council_summary(), "shift": shift(undone=undone), **change})
+
+
+def shift(channel_names=CHANNELS, classes=CLASSES, undone=()):
     rng = np.random.default_rng(1)
     D, n = len(channel_names), 5
     return ShiftReport(
@@ -54,6 +80,7 @@ def shift(channel_names=CHANNELS, classes=CLASSES):
         rng.uniform(size=D),
         np.array([0.5, 0.25, 0.25]),
         np.array([0.2, 0.3, 0.5]),
+        tuple(undone),
     )
 
 

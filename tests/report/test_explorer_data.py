@@ -51,7 +51,7 @@ def test_steps_of_one_kind_are_added_up(ragged):
                 before, after = one.codes[0, d, t : t + 2].tolist()
                 if after >= 0:
                     expected.setdefault((d, before, after), []).append(found.transitions[d, t])
-        steps = {tuple(step[:3]): step for step in steps_of(one, found)}
+        steps = {tuple(step[:3]): step for step in steps_of(one.codes[0], found.transitions, found.log_odds)}
         assert steps.keys() == expected.keys()
         for kind, parts in expected.items():
             _, _, _, times, first, part, log_odds = steps[kind]

@@ -16,8 +16,8 @@ from transpl.datasets import make_shifted
 pytest.importorskip("fcntl", reason="the browser is driven over pipes, which need a POSIX system")
 
 from headless_browser import browser, find_browser
-from made_up_explanation import CLASSES, made_up
-from made_up_results import METRICS, saved, shift, summary
+from made_up_explanation import CLASSES, SEATS, made_up, made_up_council
+from made_up_results import METRICS, council_summary, saved, saved_council, shift, summary
 
 from transpl.report.adaptation.page import render
 
@@ -31,7 +31,7 @@ DATA = make_shifted(n_train=30, n_test=24, length=32)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
-    jobs.run(jobs.from_dataset(DATA, 0, 1), TransPL(**{**TINY, "max_epochs": 2}), out)
+    jobs.run(jobs.from_dataset(DATA, 0, 1), TransPL(**{**TINY, "variant": "paper", "max_epochs": 2}), out)
     return out
 
 
@@ -233,31 +233,85 @@ def cells(tab, selector):
     ]
 
 
-def test_log_odds_are_shown_as_factors(chromium, tmp_path):
-    """The same numbers, as if they were log odds."""
-    e = made_up(windows=np.arange(12), mode="markov")
-    page = tmp_path / "log_odds.html"
-    page.write_text(render(saved(e)).replace('"scale":"probability"', '"scale":"log odds"'))
-    chromium.open(page, fragment="#window-3")
-    found = e.contributions(3)
-    parts = dict(zip(e.channel_names, found.channels, strict=True))
-    votes = cells(chromium, "#window-votes")
-    assert [row[0] for row in votes] == sorted(parts, key=lambda name: -abs(parts[name]))
-    for name, _, factor in votes:
-        sign, ratio = factor.split()
-        assert float(ratio) ** (1 if sign == "\N{MULTIPLICATION SIGN}" else -1) == pytest.approx(
-            np.exp(parts[name]), rel=1e-3
+def test_a_councils_parts_are_shown_as_factors(chromium, tmp_path):
+    e = made_up_council(windows=np.arange(12))
+    page = tmp_path / "council.html"
+    page.write_text(render(saved_council(e)))
+    for window in (3, 8):
+        chromium.open(page, fragment=f"#window-{window}")
+        found = e.contributions(window)
+        assert text(chromium, "#window-sentence") == f"Labelled {e.sentence(window)}"
+        said = dict(zip([", ".join(seat) for seat in SEATS], e.classes[e.votes[window]], strict=True))
+        parts = dict(zip(said, found.witnesses, strict=True))
+        votes = [(row[0].split(" says ")[0], row) for row in cells(chromium, "#window-votes") if " says " in row[0]]
+        assert [name for name, _ in votes] == sorted(parts, key=lambda name: -abs(parts[name]))
+        for name, row in votes:
+            assert row[0] == f"{name} says {said[name]}"
+            sign, ratio = row[2].split()
+            assert float(ratio) ** (1 if sign == "\N{MULTIPLICATION SIGN}" else -1) == pytest.approx(
+                np.exp(parts[name]), rel=6e-3
+            )
+        lead = re.search(
+            rf"make {found.label} ([\d.]+) times as likely as {found.against},", text(chromium, "#votes-words")
         )
-    lead = re.search(
-        rf"put {found.label} ahead of {found.against} by a factor of ([\d.]+),", text(chromium, "#votes-words")
-    )
-    assert float(lead[1]) == pytest.approx(np.exp(found.margin), rel=1e-3)
-    chromium.value("document.getElementById('numbers').open = true")
-    *numbers, vote = cells(chromium, "#numbers")
-    assert {row[0]: float(row[-1]) for row in numbers} == pytest.approx(parts, abs=2e-6)
-    assert float(vote[-1]) == pytest.approx(found.margin, abs=2e-6)
-    assert [float(cell.split()[0]) for cell in vote[3:-1]] == pytest.approx(100 * e.probabilities[3], abs=2e-4)
+        assert float(lead[1]) == pytest.approx(np.exp(found.log_odds), rel=6e-3)
+        chromium.value("document.getElementById('numbers').open = true")
+        *numbers, together = cells(chromium, "#numbers")
+        assert [float(row[-1]) for row in numbers] == pytest.approx(
+            [*found.witnesses, found.bias, found.rest], abs=2e-6
+        )
+        assert float(together[-1]) == pytest.approx(found.log_odds, abs=2e-6)
+        assert [float(cell.split()[0]) for cell in together[2:-1]] == pytest.approx(
+            100 * e.probabilities[window], abs=2e-4
+        )
+        linear = e.top_evidence(window).features_for[0]
+        first = text(chromium, "#window-features-for li")
+        assert first.startswith(f"{linear.channel}, {linear.quantity}: {abs(linear.value):.1f} standard deviations")
     assert chromium.problems == []
+
+
+def test_of_many_witnesses_the_most_decisive_are_in_sight(chromium, tmp_path):
+    seats = tuple((f"witness {s}", "recorded") for s in range(15))
+    e = made_up_council(windows=np.arange(12), seats=seats)
+    about = council_summary() | {
+        "witnesses": [{"witness": name, "view": view, "accuracy": 0.5} for name, view in seats]
+    }
+    page = tmp_path / "many.html"
+    page.write_text(render(saved_council(e, summary=about)))
+    chromium.open(page, fragment="#window-3")
+    parts = np.sort(np.abs(e.contributions(3).witnesses))[::-1]
+    assert len(cells(chromium, "#window-votes")) == 8 < len(parts)
+    click(chromium, "all-witnesses")
+    assert sum(" says " in row[0] for row in cells(chromium, "#window-votes")) == 15
+    assert chromium.value("document.getElementById('all-witnesses').hidden")
+    click(chromium, "next")
+    assert sum(" says " in row[0] for row in cells(chromium, "#window-votes")) == 15
+    assert chromium.problems == []
+
+
+@pytest.mark.parametrize("case", [{}, {"linear": False}, {"absent": 1}, {"bias": np.array([0.0, 0.0, -np.inf])}])
+def test_a_councils_page_works_on_a_phone_in_the_dark(chromium, tmp_path, case):
+    page = tmp_path / "council.html"
+    page.write_text(render(saved_council(made_up_council(windows=np.arange(12), **case))))
+    chromium.open(page, width=390, height=800, dark=True)
+    chromium.value("document.getElementById('agreement').scrollIntoView()")
+    wait_until(chromium, drawn("agreement"))
+    choose(chromium, "window-order", "agree")
+    for _ in range(11):
+        click(chromium, "next")
+    assert chromium.value("document.documentElement.scrollWidth") <= 390
+    assert chromium.value("document.getElementById('linear').hidden") == ("linear" in case)
+    assert chromium.problems == []
+
+
+def test_windows_on_which_witnesses_disagree_come_first_if_asked(chromium, tmp_path):
+    e = made_up_council(windows=np.arange(12))
+    page = tmp_path / "council.html"
+    page.write_text(render(saved_council(e)))
+    chromium.open(page)
+    choose(chromium, "window-order", "agree")
+    agreeing = (e.votes == e.probabilities.argmax(axis=1)[:, None]).sum(axis=1)
+    assert agreeing[shown_window(chromium)] == agreeing.min()
 
 
 def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_trusted(chromium, tmp_path):

@@ -13,7 +13,7 @@ from transpl.datasets import Dataset
 from transpl.errors import one_of, wrong
 from transpl.methods import Method, SourceModel
 from transpl.methods.registry import entries, entry
-from transpl.methods.settings import SourceSettings
+from transpl.methods.settings import MethodSettings, SourceSettings
 from transpl.training import Execution
 
 
@@ -49,7 +49,7 @@ def settings_of(
     seed: int = 0,
     preset: str = "paper",
     changes: Mapping[str, Any] | None = None,
-) -> dict[str, SourceSettings]:
+) -> dict[str, MethodSettings]:
     """The settings with which `compare` runs each method.
 
     preset : "paper", or a preset such as "adatime" for the methods that have it; the others take the paper's values
@@ -104,7 +104,7 @@ class _Bench:
     execution: Execution
     models: dict[SourceSettings, SourceModel] = field(default_factory=dict)
 
-    def filled(self, blank: Result, settings: SourceSettings) -> Result:
+    def filled(self, blank: Result, settings: MethodSettings) -> Result:
         """The result with its scores, or with the error that prevented them."""
         try:
             method = entry(blank.method).method(settings, self.execution)

@@ -106,6 +106,8 @@ def _remarks(method: str, goal: str) -> Iterable[str]:
         yield "trained on target labels: an upper bound, not ranked"
     elif known.method.prior == "needed":
         yield "is told the target's class proportions"
+    elif known.method.needs_groups:
+        yield "is told which windows are of one recording or patient"
 
 
 def _order(key: Key) -> tuple[Any, ...]:

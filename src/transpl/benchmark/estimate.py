@@ -7,6 +7,7 @@ from statistics import median
 
 from transpl.benchmark.result import Result
 from transpl.benchmark.spec import RunSpec, short_digest
+from transpl.methods.registry import entries
 
 _OWN_STAGES = ("start", "adapt", "label", "predict")
 
@@ -31,7 +32,7 @@ class Timings:
     def total(self, specs: Sequence[RunSpec], jobs: int) -> tuple[float, int]:
         """Seconds for all runs on `jobs` workers with their source models, and how many runs it could not judge."""
         judged = [self.seconds(spec) for spec in specs]
-        models = {(spec.dataset, spec.source, spec.seed) for spec in specs}
+        models = {(spec.dataset, spec.source, spec.seed) for spec in specs if _starts_from_source(spec)}
         sources = sum(median(self._sources[name]) for name, _, _ in models if name in self._sources)
         known = [seconds for seconds in judged if seconds is not None]
         return (sum(known) + sources) / jobs, len(judged) - len(known)
@@ -42,6 +43,11 @@ def in_words(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _starts_from_source(spec: RunSpec) -> bool:
+    known = entries().get(spec.method)
+    return known is None or known.method.starts_from_source
 
 
 def _kinds(spec: RunSpec) -> tuple[Hashable, ...]:

@@ -27,12 +27,15 @@ class Pair:
     validation : its test part, which decides when to stop (the paper's protocol)
     target : the target's train part, to adapt to
     test : the target's test part, to predict
+    target_groups, test_groups : (n,) the recording or patient of each window; None where the data set does not say
     """
 
     source: Labelled
     validation: Labelled
     target: Windows
     test: Windows
+    target_groups: NDArray[np.int64] | None = None
+    test_groups: NDArray[np.int64] | None = None
 
 
 class Evaluator:
@@ -107,10 +110,13 @@ def split_pair(dataset: Dataset, source: int, target: int) -> tuple[Pair, Evalua
 
     train = part(there.X_train, there.y_train, f"train part of domain {target}")
     test = part(there.X_test, there.y_test, f"test part of domain {target}")
+    target_groups, test_groups = dataset.domain_groups(target)
     pair = Pair(
         source=part(here.X_train, here.y_train, f"train part of domain {source}"),
         validation=part(here.X_test, here.y_test, f"test part of domain {source}"),
         target=train.windows,
         test=test.windows,
+        target_groups=target_groups,
+        test_groups=test_groups,
     )
     return pair, Evaluator(train, test)

@@ -79,7 +79,14 @@ _BEYOND = _methods(
     "t2pl",
     "transpl",
     "transpl-markov",
+    "transpl-plus",
+    "transpl-plus-ws",
 )
+_WITH_GROUPS = ("ptb",)  # sets that say which windows are of one patient
+
+
+def _beyond(dataset: str) -> tuple[Row, ...]:
+    return _BEYOND + (_methods("transpl-plus-groups") if dataset in _WITH_GROUPS else ())
 
 
 def _patch_lengths(dataset: str) -> tuple[Row, ...]:
@@ -129,7 +136,7 @@ TABLES = {
             "beyond",
             "Beyond the paper: adaptation without a gradient step",
             _TEST,
-            lambda dataset: _BEYOND,
+            _beyond,
             extras=("calibration_error", "seconds"),
             published="full",
         ),

@@ -11,7 +11,7 @@ from transpl.benchmark.comparing import check_changes, check_known, setting_name
 from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
-from transpl.methods.registry import names
+from transpl.methods.registry import entry, names
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class Plan:
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
         """Every run, each once."""
         dataset = datasets.load(self.dataset) if data is None else data
+        if dataset.groups is None:
+            self._refuse_methods_with_groups()
         fingerprint = data_fingerprint(dataset)
         found = [
             RunSpec(
@@ -77,6 +79,14 @@ class Plan:
         ]
         return list({spec.digest: spec for spec in found}.values())
 
+    def _refuse_methods_with_groups(self) -> None:
+        needing = [row.method for row in self.rows if entry(row.method).method.needs_groups]
+        if needing:
+            expected = f"methods for a data set that does not say which windows belong together ({self.dataset})"
+            raise wrong(
+                "methods", expected=expected, got=needing[0], advice="Leave it out, or prepare it with `group`."
+            )
+
     def pairs_of(self, data: Dataset) -> tuple[tuple[int, int], ...]:
         """The pairs to run, all of them pairs of known domains."""
         unknown = sorted({domain for pair in self.pairs for domain in pair} - set(data.domains))
@@ -95,8 +105,12 @@ class Plan:
 
 
 def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
-    """One row per method name; "all" stands for all of them. Changes apply to the methods that have the field."""
-    wanted = dict.fromkeys(name for given in methods for name in (names() if given == "all" else (given,)))
+    """One row per method name; "all" stands for all that need no groups, which few data sets have.
+
+    Changes apply to the methods that have the field.
+    """
+    everywhere = tuple(name for name in names() if not entry(name).method.needs_groups)
+    wanted = dict.fromkeys(name for given in methods for name in (everywhere if given == "all" else (given,)))
     return with_changes([Row(name, name) for name in wanted], changes or {})
 
 

@@ -19,7 +19,7 @@ from transpl.benchmark.details import details_of
 from transpl.benchmark.pair import Evaluator, Pair
 from transpl.benchmark.result import Result
 from transpl.benchmark.selection import all_risks
-from transpl.methods import Method, PseudoLabels, SourceModel
+from transpl.methods import GroupedMethod, Method, PseudoLabels, SourceModel
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "POT")
 
@@ -80,10 +80,16 @@ class _Answers(NamedTuple):
 
 
 def _adapted(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
+    prior = evaluator.prior_for(method)
     start = time.perf_counter()
-    method.adapt(pair.target, evaluator.prior_for(method))
-    adapted = time.perf_counter()
-    probabilities = method.predict_proba(pair.test)
+    if isinstance(method, GroupedMethod) and method.needs_groups:
+        method.adapt(pair.target, prior, groups=pair.target_groups)
+        adapted = time.perf_counter()
+        probabilities = method.predict_proba(pair.test, groups=pair.test_groups)
+    else:
+        method.adapt(pair.target, prior)
+        adapted = time.perf_counter()
+        probabilities = method.predict_proba(pair.test)
     predicted = time.perf_counter()
     labels = dict(method.label_record) or {"initial": method.pseudo_label(pair.target)}
     return _Answers(probabilities, labels, {"adapt": adapted - start, "predict": predicted - adapted})

@@ -97,12 +97,15 @@ class Evidence:
 
     @cached_property
     def target_likeness(self) -> NDArray[np.float64] | None:
-        """Weights (n,) of held-out source rows, by features of source and target without any label."""
+        """Weights (n,) of held-out source rows, by features of all three without any label; None if there are none."""
         method, pair = self._method, self._pair
         if min(len(pair.source.windows), len(pair.target)) < 2:
             return None  # too few to learn what tells them apart
         source, target = method.features(pair.source.windows), method.features(pair.target)
-        return density_ratio(source, target, method.features(pair.validation.windows), method.seed)
+        held_out = method.features(pair.validation.windows)
+        if source is None or target is None or held_out is None:
+            return None
+        return density_ratio(source, target, held_out, method.seed)
 
     @cached_property
     def few_shot_risk(self) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Self
 from transpl.datasets import Dataset
 from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
-from transpl.methods.settings import SourceSettings, recorded
+from transpl.methods.settings import MethodSettings, recorded
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -53,7 +53,7 @@ class RunSpec:
     def pair(self) -> str:
         return f"{self.source}-{self.target}"
 
-    def method_settings(self) -> SourceSettings:
+    def method_settings(self) -> MethodSettings:
         """The settings as the method takes them."""
         Settings = entry(self.method).method.Settings
         values = {name: _frozen(value) for name, value in self.settings.items() if name not in Settings.retired}
@@ -81,7 +81,7 @@ class RunSpec:
         return f"{self.dataset} {self.pair} {self.method} seed {self.seed}{labels_only}"
 
 
-def without_seed(settings: SourceSettings) -> dict[str, Any]:
+def without_seed(settings: MethodSettings) -> dict[str, Any]:
     """Settings as plain values, as runs are recorded with them, but for the seed.
 
     A whole number where a fraction may stand is the same number.

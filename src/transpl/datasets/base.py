@@ -31,6 +31,7 @@ class Dataset:
     domain_ids : (n,) int64, which domain (user, device, patient group) each window is from
     split : (n,) int8, 0 train, 1 test
     pairs : the (source, target) domains to adapt between
+    groups : (n,) int64, which recording or patient each window is from; None if it is not known
     """
 
     name: str
@@ -41,11 +42,14 @@ class Dataset:
     class_names: tuple[str, ...]
     channel_names: tuple[str, ...]
     pairs: tuple[tuple[int, int], ...] = ()
+    groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         X = _check_windows(self.X)
         for field, dtype in (("y", np.int64), ("domain_ids", np.int64), ("split", np.int8)):
             object.__setattr__(self, field, _check_integers(field, getattr(self, field), len(X)).astype(dtype))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", _check_integers("groups", self.groups, len(X)).astype(np.int64))
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
         object.__setattr__(self, "channel_names", tuple(str(name) for name in self.channel_names))
@@ -62,12 +66,21 @@ class Dataset:
 
     def domain(self, i: int) -> Domain:
         """Return copies of the train and test part of domain `i`."""
+        train, test = self._parts(i)
+        return Domain(self.X[train], self.y[train], self.X[test], self.y[test])
+
+    def domain_groups(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | tuple[None, None]:
+        """Return the groups of the windows in the train and test part of domain `i`; None if they are not known."""
+        train, test = self._parts(i)
+        return (None, None) if self.groups is None else (self.groups[train], self.groups[test])
+
+    def _parts(self, i: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Masks (n,) of the train and test part of domain `i`."""
         if i not in self.domains:
             known = ", ".join(str(known) for known in self.domains)
             raise wrong("domain", expected=f"one of {known}", got=repr(i), advice=f"Choose a domain of {self.name}.")
-        train = (self.domain_ids == i) & (self.split == TRAIN)
-        test = (self.domain_ids == i) & (self.split == TEST)
-        return Domain(self.X[train], self.y[train], self.X[test], self.y[test])
+        here = self.domain_ids == i
+        return here & (self.split == TRAIN), here & (self.split == TEST)
 
     def _check_names(self) -> None:
         K, channels = len(self.class_names), len(self.channel_names)

@@ -1,8 +1,8 @@
 """Prepared data sets: one npz per data set, read without executing anything in it and written in one go.
 
 Keys: `X` (n, channels, time), `y`, `domain`, `split` (0 train, 1 test), `class_names`, `channel_names`.
-Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`. Other keys are left alone;
-`group` (which recording or patient a window is from) is the usual one.
+Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`, and `group`, (n,) numbers
+or text, which recording or patient a window is from. Other keys are left alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def prepared_path(name: str, home: Path | None = None) -> Path:
 def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Dataset:
     """Read a prepared data set; `name` (default: the file's) decides which published pairs it gets."""
     path = Path(path)
-    arrays = read_npz(path, (*KEYS, "pairs"))
+    arrays = read_npz(path, (*KEYS, "pairs", "group"))
     missing = [key for key in KEYS if key not in arrays]
     if missing:
         raise unreadable(
@@ -76,6 +76,7 @@ def prepared_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "class_names": np.array(dataset.class_names),
         "channel_names": np.array(dataset.channel_names),
         "pairs": np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
+        **({} if dataset.groups is None else {"group": dataset.groups}),
     }
 
 
@@ -115,4 +116,10 @@ def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
         class_names=as_names("class_names", arrays["class_names"]),
         channel_names=as_names("channel_names", arrays["channel_names"]),
         pairs=pairs,
+        groups=_numbered(arrays["group"]) if "group" in arrays else None,
     )
+
+
+def _numbered(group: NDArray[Any]) -> NDArray[Any]:
+    """Names as numbers, in the order of the names; numbers as they are."""
+    return group if group.dtype.kind in "iu" else np.unique(group, return_inverse=True)[1]

@@ -1,19 +1,20 @@
-r"""How much each transition, each channel and the prior moved the vote.
+r"""How much each transition, each channel and the prior moved the vote of the channels.
 
-No part is estimated: transitions and prior add up to the channel, channels to the lead of a label over another.
+A channel gives label a rather than b the margin
+
+    share_d (p_a - p_b) = share_d (p_a + p_b) tanh(o_d / 2),    o_d = \sum_t score_{d,t} + prior.
+
+It is shared out among the terms of o_d in proportion to them. No part is estimated: transitions and prior add up to the
+channel, channels to the lead of a label over another.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from transpl.errors import wrong
-from transpl.explanation.odds import odds_of
-from transpl.explanation.probability_parts import probability_parts
 
 if TYPE_CHECKING:
     from transpl.explanation.explanation import Explanation
@@ -39,11 +40,34 @@ class Contributions:
     margin: float
 
 
+class Odds(NamedTuple):
+    r"""Natural logarithms, for class a against class b; in all a channel says \sum_t score_{d,t} + prior.
+
+    transitions : o_{d,t} = log p(s_{t+1} | s_t, a, d) - log p(s_{t+1} | s_t, b, d), (D, N-1)
+    scores : o_{d,t} / L_d, (D, N-1)
+    prior : (log p(a) - log p(b)) / \tau
+    """
+
+    transitions: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    prior: float
+
+
+class Parts(NamedTuple):
+    """Parts of a margin; what a channel has beside its transitions is the prior's.
+
+    transitions : (D, N-1); channels : (D,)
+    """
+
+    transitions: NDArray[np.float64]
+    channels: NDArray[np.float64]
+
+
 def contributions_of(one: Explanation, label: Any = None, against: Any = None) -> Contributions:
     """Split the margin of an explanation of one window."""
-    (a, b), labels = rivals(one, label, against), one.classes.tolist()
-    odds = odds_of(one, a, b)
-    parts = probability_parts(one, a, b, odds)
+    (a, b), labels, votes = one.rivals(label, against), one.classes.tolist(), one.votes[0]
+    odds = _odds_of(one, a, b)
+    parts = shared_out(votes[:, a], votes[:, b], odds)
     return Contributions(
         labels[a],
         labels[b],
@@ -55,16 +79,37 @@ def contributions_of(one: Explanation, label: Any = None, against: Any = None) -
     )
 
 
-def rivals(one: Explanation, label: Any, against: Any) -> tuple[int, int]:
-    """Positions of the label and of the class it is held against."""
-    y = one.probabilities[0]
-    if len(y) < 2:
-        raise wrong(
-            "against", expected="a second class", got="only one class", advice="Explain a model of two or more."
-        )
-    a = int(y.argmax()) if label is None else one.class_index("label", label)
-    others = np.where(np.arange(len(y)) == a, -np.inf, y)
-    b = int(others.argmax()) if against is None else one.class_index("against", against)
-    if a == b:
-        raise wrong("against", expected="another class than label", got=repr(against), advice="Choose another one.")
-    return a, b
+def shared_out(votes_a: NDArray[np.float64], votes_b: NDArray[np.float64], odds: Odds) -> Parts:
+    """Split the difference of what channels add to a and to b, (D,) each: share_d p_a and share_d p_b."""
+    with np.errstate(invalid="ignore"):  # infinite odds are the prior's part
+        total = odds.scores.sum(axis=1) + odds.prior
+        slopes = _slope(total, votes_a + votes_b)
+        transitions = np.nan_to_num(odds.scores * slopes[:, None], nan=0.0)
+    return Parts(transitions, votes_a - votes_b)
+
+
+def difference(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a - b, 0 where both are -inf: neither class is known, so nothing speaks for either."""
+    unknown = np.isneginf(a) & np.isneginf(b)
+    return np.where(unknown, 0.0, a) - np.where(unknown, 0.0, b)
+
+
+def _odds_of(one: Explanation, a: int, b: int) -> Odds:
+    """Compare two classes in an explanation of one window; +-inf where one of them is impossible."""
+    terms = one.transition_log_probabilities[0]
+    transitions = difference(terms[..., a], terms[..., b])
+    return Odds(transitions, transitions / one.divisors[0][:, None], _prior_odds(one, a, b))
+
+
+def _prior_odds(one: Explanation, a: int, b: int) -> float:
+    if one.prior is None:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(one.prior) / one.prior_temperature
+    return float(difference(log_prior[a], log_prior[b]))
+
+
+def _slope(total: NDArray[np.float64], scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scale * tanh(total / 2) / total, and its limit scale / 2 at 0."""
+    safe = np.where(total == 0, 1.0, total)
+    return scale * np.where(total == 0, 0.5, np.tanh(safe / 2) / safe)

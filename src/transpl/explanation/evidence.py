@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from transpl.explanation.contributions import Contributions, contributions_of
 
 if TYPE_CHECKING:
+    from transpl.explanation.base import BaseExplanation
     from transpl.explanation.explanation import Explanation
 
 
@@ -73,31 +74,35 @@ class Evidence:
 
     def table(self) -> pd.DataFrame:
         """The transitions, one per row; column `side` is "for" or "against"."""
-        return _table(TransitionEvidence, self.transitions_for, self.transitions_against)
+        return evidence_table(TransitionEvidence, self.transitions_for, self.transitions_against)
 
     def channel_table(self) -> pd.DataFrame:
         """The channels, one per row; column `side` is "for" or "against"."""
-        return _table(ChannelEvidence, self.channels_for, self.channels_against)
+        return evidence_table(ChannelEvidence, self.channels_for, self.channels_against)
 
 
 def evidence_of(one: Explanation, n: int, label: Any, against: Any) -> Evidence:
     """Name what spoke for and against, of an explanation of one window."""
     found = contributions_of(one, label, against)
     transitions, D = found.transitions.ravel(), len(found.channels)
+
+    def step(at: int) -> TransitionEvidence:
+        return transition_evidence(one, at, found.log_odds, found.transitions)
+
     return Evidence(
         window=int(one.windows[0]),
         label=found.label,
         against=found.against,
         probability=float(one.probabilities[0, one.class_index("label", found.label)]),
         margin=found.margin,
-        channels_for=tuple(_channel(one, found, d) for d in _largest(found.channels, D)),
-        channels_against=tuple(_channel(one, found, d) for d in _largest(-found.channels, D)),
-        transitions_for=tuple(_transition(one, found, at) for at in _largest(transitions, n)),
-        transitions_against=tuple(_transition(one, found, at) for at in _largest(-transitions, n)),
+        channels_for=tuple(_channel(one, found, d) for d in largest(found.channels, D)),
+        channels_against=tuple(_channel(one, found, d) for d in largest(-found.channels, D)),
+        transitions_for=tuple(step(at) for at in largest(transitions, n)),
+        transitions_against=tuple(step(at) for at in largest(-transitions, n)),
     )
 
 
-def _largest(values: NDArray[np.float64], n: int) -> list[int]:
+def largest(values: NDArray[np.float64], n: int) -> list[int]:
     """Positions of the n largest of those above 0; of equal ones the first comes first."""
     order = np.argsort(-values, kind="stable")[:n]
     return [int(at) for at in order if values[at] > 0]
@@ -115,8 +120,11 @@ def _channel(one: Explanation, found: Contributions, d: int) -> ChannelEvidence:
     )
 
 
-def _transition(one: Explanation, found: Contributions, at: int) -> TransitionEvidence:
-    d, t = divmod(at, found.transitions.shape[1])
+def transition_evidence(
+    one: BaseExplanation, at: int, log_odds: NDArray[np.float64], contributions: NDArray[np.float64]
+) -> TransitionEvidence:
+    """The step at a place in the flattened (D, N-1) arrays `log_odds` and `contributions`."""
+    d, t = divmod(at, contributions.shape[1])
     return TransitionEvidence(
         channel=one.channel_names[d],
         position=t,
@@ -124,12 +132,13 @@ def _transition(one: Explanation, found: Contributions, at: int) -> TransitionEv
         last_step=(t + 2) * one.patch_length - 1,
         from_code=int(one.codes[0, d, t]),
         to_code=int(one.codes[0, d, t + 1]),
-        log_odds=float(found.log_odds[d, t]),
-        contribution=float(found.transitions[d, t]),
+        log_odds=float(log_odds[d, t]),
+        contribution=float(contributions[d, t]),
     )
 
 
-def _table(kind: type, spoke_for: tuple[Any, ...], spoke_against: tuple[Any, ...]) -> pd.DataFrame:
+def evidence_table(kind: type, spoke_for: tuple[Any, ...], spoke_against: tuple[Any, ...]) -> pd.DataFrame:
+    """Named evidence as a table, what spoke for the label first."""
     rows = [{"side": "for", **asdict(one)} for one in spoke_for]
     rows += [{"side": "against", **asdict(one)} for one in spoke_against]
     return pd.DataFrame(rows, columns=["side", *(field.name for field in fields(kind))])

@@ -14,25 +14,31 @@ from transpl.explanation.nearest import NearestWindows
 from transpl.files import read_npz, replacing
 
 if TYPE_CHECKING:
-    from transpl.explanation.explanation import Explanation
+    from transpl.explanation.base import BaseExplanation
 
-    AnyExplanation = TypeVar("AnyExplanation", bound=Explanation)
+    AnyExplanation = TypeVar("AnyExplanation", bound=BaseExplanation)
 
-_FORMAT = "transpl-explanation-1"
-_ARRAYS = ("codes", "log_probabilities", "distances", "weights", "shares", "answers", "windows", "prior", "signals")
-_PLAIN = ("mode", "patch_length", "prior_temperature", "length", "confidence_rule")
 # Older versions had votes that were joined otherwise; their files cannot be told apart into the parts of this one.
 _RETIRED = {"vote": "mean", "sharpness": 1.0, "classifier_sharpness": None, "temper": 1.0}
 
 
-def write_explanation(path: str | os.PathLike[str], explanation: Explanation) -> None:
+def load_explanation(path: str | os.PathLike[str]) -> BaseExplanation:
+    """Read an explanation of either kind; a damaged or foreign file is refused, and nothing in it is executed."""
+    from transpl.explanation.council import CouncilExplanation  # both kinds save themselves with this module
+    from transpl.explanation.explanation import Explanation
+
+    return read_explanation(path, Explanation, CouncilExplanation)
+
+
+def write_explanation(path: str | os.PathLike[str], explanation: BaseExplanation) -> None:
     """Write all fields, atomically."""
-    arrays = {name: getattr(explanation, name) for name in _ARRAYS if getattr(explanation, name) is not None}
+    arrays = {name: getattr(explanation, name) for name in explanation.ARRAYS}
+    arrays = {name: values for name, values in arrays.items() if values is not None}
     about: dict[str, Any] = {
-        "format": _FORMAT,
+        "format": explanation.FORMAT,
         "classes": {"dtype": explanation.classes.dtype.str, "values": explanation.classes.tolist()},
         "channel_names": list(explanation.channel_names),
-        **{name: getattr(explanation, name) for name in _PLAIN},
+        **{name: getattr(explanation, name) for name in explanation.PLAIN},
     }
     if explanation.nearest is not None:
         arrays |= {"nearest_rows": explanation.nearest.rows, "nearest_distances": explanation.nearest.distances}
@@ -41,16 +47,17 @@ def write_explanation(path: str | os.PathLike[str], explanation: Explanation) ->
         np.savez_compressed(stream, about=_as_bytes(about), **arrays)
 
 
-def read_explanation(path: str | os.PathLike[str], kind: type[AnyExplanation]) -> AnyExplanation:
-    """Read what `write_explanation` wrote, or complain in one line."""
+def read_explanation(path: str | os.PathLike[str], *kinds: type[AnyExplanation]) -> AnyExplanation:
+    """Read what `write_explanation` wrote of one of these kinds, or complain in one line."""
     arrays = read_npz(path)
     try:
         about = json.loads(arrays.pop("about").tobytes())
-        if about["format"] != _FORMAT:
+        kind = next((kind for kind in kinds if about["format"] == kind.FORMAT), None)
+        if kind is None:
             raise KeyError("format")
         if any(about.get(name, left) != left for name, left in _RETIRED.items()):
             raise ValueError("of a vote that this version does not have")
-        return kind(**_fields(about, arrays))
+        return kind(**_fields(kind, about, arrays))
     except NotReadable:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -58,11 +65,11 @@ def read_explanation(path: str | os.PathLike[str], kind: type[AnyExplanation]) -
         raise unreadable(path, problem=problem, advice="Write it with Explanation.save.") from None
 
 
-def _fields(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
+def _fields(kind: type[BaseExplanation], about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
     dtype = np.dtype(about["classes"]["dtype"])
     return {
-        **{name: arrays[name] for name in _ARRAYS if name in arrays},
-        **{name: about[name] for name in _PLAIN},
+        **{name: arrays[name] for name in kind.ARRAYS if name in arrays},
+        **{name: about[name] for name in kind.PLAIN},
         "classes": np.array(about["classes"]["values"], dtype),
         "channel_names": tuple(about["channel_names"]),
         "nearest": _nearest(about, arrays, dtype) if "nearest_labels" in about else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,24 @@ _FORMAT = "transpl-shift-1"
 _ADVICE = "Use TransPL.shift_report."
 
 
+@dataclass(frozen=True)
+class Undone:
+    """Something that the target's sensors suffered and that was taken off its windows, as a turned device.
+
+    sentence : it, in plain words
+    kind : "turn", "swap" ..., as the council names it
+    margin, threshold : by how much the target is likelier with it, in log units per window, and how much was demanded;
+        None where it was not found by likelihood
+    shift : all of it, plain data from which it can be made again
+    """
+
+    sentence: str
+    kind: str
+    margin: float | None = None
+    threshold: float | None = None
+    shift: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class ShiftReport:
     r"""How far the code transitions of each channel moved, dist_d = (1 / n_c) \sum_i row_{d,i}, and which of them.
@@ -29,9 +47,11 @@ class ShiftReport:
     row_distances : (D, n_c) the earth mover's distance between row i of the source's and of the target's matrix
     weights : (D,) how far each channel is trusted
     source_shares : (K,) class proportions of the source's windows
-    target_shares : (K,) those of the target, *estimated*: the mean of the vote's probabilities, or None
+    target_shares : (K,) those of the target, *estimated*: the mean of the probabilities, or None
 
-    A flat vote pulls this estimate towards equal shares.
+    undone : what was undone before the target was labelled, in the order in which it was
+
+    A flat vote pulls the estimate of the shares towards equal ones.
     """
 
     classes: tuple[str, ...]
@@ -42,8 +62,10 @@ class ShiftReport:
     weights: NDArray[np.float64]
     source_shares: NDArray[np.float64]
     target_shares: NDArray[np.float64] | None = None
+    undone: tuple[Undone, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "undone", tuple(self.undone))
         K, D, n_codes = len(self.classes), len(self.channel_names), self.row_distances.shape[-1]
         expected: dict[str, tuple[int, ...]] = {
             "source_counts": (D, n_codes, n_codes),
@@ -72,6 +94,7 @@ class ShiftReport:
         target_shares: NDArray[np.float64] | None = None,
         smoothing: str = "floor",
         epsilon: float | None = None,
+        undone: Sequence[Undone] = (),
     ) -> Self:
         """Compare counts without class axis; `sigma` None trusts all channels alike."""
         rows = row_distances(source, target, cost, smoothing, epsilon)
@@ -84,6 +107,7 @@ class ShiftReport:
             np.ones(len(rows)) if sigma is None else channel_weights(rows.mean(axis=1), sigma),
             source_shares,
             target_shares,
+            tuple(undone),
         )
 
     @property
@@ -156,7 +180,8 @@ class ShiftReport:
             "ranks": self.ranks.tolist(),
             "source_shares": self.source_shares.tolist(),
             "target_shares": target,
-            "target_shares_are": "mean of the vote's probabilities over the target's windows, an estimate",
+            "target_shares_are": "mean of the probabilities over the target's windows, an estimate",
+            "undone": [asdict(one) for one in self.undone],
             "row_distances": self.row_distances.tolist(),
             "source_counts": self.source_counts.tolist(),
             "target_counts": self.target_counts.tolist(),
@@ -176,6 +201,7 @@ class ShiftReport:
             np.array(value["weights"], np.float64),
             np.array(value["source_shares"], np.float64),
             None if value["target_shares"] is None else np.array(value["target_shares"], np.float64),
+            tuple(Undone(**one) for one in value.get("undone", ())),  # older files have none
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -74,7 +74,8 @@ def _of_job(folder: Path) -> Subject:
     model, _ = load_model(folder)
     method = model.fitted_method()
     if not isinstance(method, TransPLMethod):
-        raise wrong("folder", expected="a model of variant 'paper'", got=repr(model.variant), advice="Figures are its.")
+        advice = "Run transpl adapt --variant paper."
+        raise wrong("folder", expected="a model of variant 'paper'", got=repr(model.variant), advice=advice)
     sample = load_sample(folder) if (folder / FILE).is_file() else None
     name = folder.resolve().name
     return Subject(

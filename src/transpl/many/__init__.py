@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
-from transpl.adapter import MODES
 from transpl.digest import digest_of
-from transpl.errors import one_of, wrong
+from transpl.errors import wrong
 from transpl.estimator import TransPL
 from transpl.many.adapted import AdaptedTarget
 from transpl.many.folder import TargetFolder
@@ -23,6 +22,7 @@ from transpl.many.targets import TargetFile, as_target, identity
 from transpl.many.work import Task, Work
 from transpl.parallel import check_workers, run_all
 from transpl.results import class_shares
+from transpl.variants import check_mode
 from transpl.windows import name_channels
 
 __all__ = ["AdaptedTarget", "TargetFile", "adapt_many"]
@@ -54,27 +54,31 @@ def adapt_many(
 
     - targets : by name; windows as `adapt` takes them, the path of a file that the worker reads (.npy; npz, csv or
       parquet as `read_recordings` reads them; `TargetFile` says how), or a function that the worker calls for windows
-    - mode : as in `adapt`. "finetune" needs source rows: those of `fit`, or X_source and y_source for a loaded model
+    - mode : as in `adapt`. "finetune" needs source rows, and "plus" finds shifts by them: those of `fit`, or X_source
+      and y_source for a loaded model
     - priors : label proportions of those targets whose are known, by name of the target
-    - channel_names : of the source; a file with other channels is refused
+    - channel_names : of the source; a file with other channels is refused. They also take the place of the parameter of
+      this name where the model has none
     - source_name : for the report
     - out : a folder. Each target gets a folder of its own there with `predictions.csv`, `summary.json`, `metrics.json`
-      if it has labels to score with, and `model` with `keep_models`. The same call again yields what is finished
-      from there and makes only the rest; what has changed (model, settings, windows) is made anew
+      (of "paper" only if it has labels to score with), and `model` with `keep_models`. The same call again yields what
+      is finished from there and makes only the rest; what has changed (model, settings, windows) is made anew
     - jobs, backend, retries, address : as in `transpl.parallel.run_all`. All machines of a cluster must see `out`
     """
     if not isinstance(model, TransPL):
         raise wrong("model", expected="a fitted TransPL", got=type(model).__name__, advice="Fit or load one.")
+    check_mode(model.variant, mode)
     mode = model.own_mode if mode is None else mode
-    one_of("mode", mode, MODES)
     check_workers(jobs, backend, retries, address)
     home = _checked_home(out, address)
     _check_targets(targets, home)
     alone = source_alone(model)
     shares = _checked_priors(alone, priors or {}, targets)
     names = _checked_names(channel_names, alone.n_channels_)
+    if names is not None and alone.channel_names is None:
+        alone.set_params(channel_names=names)
     rows = _source_rows(alone, mode, X_source, y_source)
-    needed = rows if mode == "finetune" else None
+    needed = rows if alone.fitted_method().adapts_with_source(mode) else None
     common = None if home is None else _digest(alone, mode, needed, names)
     tasks = (_task(name, as_target(target), shares.get(name), home, common) for name, target in targets.items())
 
@@ -124,12 +128,13 @@ def _finished(task: Task, classes: NDArray, *, with_model: bool) -> AdaptedTarge
 def _digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:
     """Of all that decides the results of every target."""
     about = [(__version__, _LAYOUT), model.fitted_method().fingerprint(), model.classes_.tolist(), mode, names]
-    arrays = [array for part in rows or () for array in (part.windows.values, part.windows.lengths, part.y)]
+    parts = [part for part in rows or () if part is not None]
+    arrays = [array for part in parts for array in (part.windows.values, part.windows.lengths, part.y)]
     return digest_of(about, *arrays)
 
 
 def _source_rows(model: TransPL, mode: str, X: Any, y: ArrayLike | None) -> Rows | None:
-    """Those given, or those of `fit`; None for a loaded model, which can then not be fine-tuned."""
+    """Those given, or those of `fit`; None for a loaded model, which can then not be fine-tuned, nor find shifts."""
     if X is not None:
         return model.source_rows(X, y)
     method = model.fitted_method()

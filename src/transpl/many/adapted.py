@@ -19,6 +19,8 @@ class AdaptedTarget:
     probabilities : (n, K), columns in the order of `classes_`
     channel_distances, channel_weights : (channels,) how far each channel moved, how far it is trusted
     scores : accuracy and macro-F1 before and after, and of the pseudo-labels, if the target has labels to score with
+    estimated_accuracy : accuracy, low and high, judged without labels; None of "paper"
+    undone : what the target's sensors suffered and was undone, a sentence each
     seconds : on the clock of the worker
     notes : warnings on the way
     error : one line; None if all went well
@@ -34,6 +36,8 @@ class AdaptedTarget:
     channel_distances: NDArray[np.float64] | None = None
     channel_weights: NDArray[np.float64] | None = None
     scores: dict[str, Any] | None = None
+    estimated_accuracy: dict[str, float] | None = None
+    undone: tuple[str, ...] = ()
     seconds: float | None = None
     notes: tuple[str, ...] = ()
     error: str | None = None
@@ -54,5 +58,7 @@ class AdaptedTarget:
             channel_names=tuple(channel["name"] for channel in channels),
             channel_distances=np.array([channel["distance"] for channel in channels]),
             channel_weights=np.array([channel["weight"] for channel in channels]),
+            estimated_accuracy=summary.get("estimated_accuracy"),
+            undone=tuple(summary.get("undone", ())),
             **more,
         )

@@ -15,7 +15,7 @@ from transpl.estimator import TransPL
 from transpl.files import read_json, sha256, write_json
 from transpl.many.adapted import AdaptedTarget
 from transpl.result_folders import being_written, is_unfinished
-from transpl.results import probabilities_in, write_failure, write_metrics, write_table
+from transpl.results import ESTIMATE, probabilities_in, with_estimate, write_failure, write_metrics, write_table
 
 _FILES = (  # also those that only a job for one target writes
     *("summary.json", "predictions.csv", "metrics.json", "report.html"),
@@ -65,7 +65,7 @@ class TargetFolder:
 
     def _write_results(self, found: AdaptedTarget, table: pd.DataFrame, summary: dict[str, Any]) -> None:
         write_table(self.home / "predictions.csv", table)
-        write_metrics(self.home / "metrics.json", found.scores)
+        write_metrics(self.home / "metrics.json", with_estimate(found.scores, found.estimated_accuracy))
         record = {
             "digest": self.digest,
             "predictions": sha256(self.home / "predictions.csv"),
@@ -104,8 +104,12 @@ class TargetFolder:
             classes,
             p,
             summary,
-            scores=read_json(self.home / "metrics.json") if record["scored"] else None,
+            scores=self._scores() if record["scored"] else None,
             seconds=record["seconds"],
             notes=tuple(record["notes"]),
             folder=self.home,
         )
+
+    def _scores(self) -> dict[str, Any]:
+        metrics = read_json(self.home / "metrics.json")
+        return {name: value for name, value in metrics.items() if name != ESTIMATE}

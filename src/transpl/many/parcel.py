@@ -18,12 +18,12 @@ from transpl.files import read_npz
 from transpl.labels import Labelled
 from transpl.windows import Windows
 
-Rows = tuple[Labelled, Labelled]  # training, validation
+Rows = tuple[Labelled, Labelled | None]  # training, validation
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """A model folder, with the source rows if fine-tuning needs them."""
+    """A model folder, with the source rows if adaptation uses them."""
 
     folder: Path
 
@@ -67,14 +67,19 @@ def _read(folder: Path) -> tuple[TransPL, Rows | None]:
     arrays = read_npz(_rows_file(folder))
     source, validation = (
         Labelled(Windows(arrays[f"{part}_x"], arrays[f"{part}_lengths"]), arrays[f"{part}_y"], len(model.classes_))
+        if f"{part}_x" in arrays
+        else None
         for part in ("source", "validation")
     )
+    assert source is not None
     return model, (source, validation)
 
 
 def _write_rows(folder: Path, rows: Rows) -> None:
     arrays: dict[str, NDArray] = {}
     for part, labelled in zip(("source", "validation"), rows, strict=True):
+        if labelled is None:
+            continue
         windows = labelled.windows
         arrays |= {f"{part}_x": windows.values, f"{part}_lengths": windows.lengths, f"{part}_y": labelled.y}
     np.savez(_rows_file(folder), allow_pickle=False, **arrays)

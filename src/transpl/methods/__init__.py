@@ -11,14 +11,24 @@ from transpl.errors import require_deep
 from transpl.labels import Labelled, LearntRows, PseudoLabels
 
 if TYPE_CHECKING:
-    from transpl.methods.base import Method
+    from transpl.methods.base import GroupedMethod, Method
     from transpl.methods.source_model import SourceModel
     from transpl.methods.transpl import TransPLMethod
     from transpl.methods.transpl_settings import TransPLSettings
 
-__all__ = ["Labelled", "LearntRows", "Method", "PseudoLabels", "SourceModel", "TransPLMethod", "TransPLSettings"]
+__all__ = [
+    "GroupedMethod",
+    "Labelled",
+    "LearntRows",
+    "Method",
+    "PseudoLabels",
+    "SourceModel",
+    "TransPLMethod",
+    "TransPLSettings",
+]
 
 _WITH_TORCH = {
+    "GroupedMethod": "base",
     "Method": "base",
     "SourceModel": "source_model",
     "TransPLMethod": "transpl",

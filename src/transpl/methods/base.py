@@ -14,7 +14,7 @@ from torch import nn
 from transpl.errors import InputError, wrong
 from transpl.labels import Labelled, LearntRows, PseudoLabels
 from transpl.markov.posterior import check_prior
-from transpl.methods.settings import SourceSettings
+from transpl.methods.settings import MethodSettings, SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.network import Classifier
 from transpl.network.inference import class_probabilities, in_batches
@@ -37,16 +37,18 @@ class Method(ABC):
     prior : what `adapt` does with known class proportions of the target: "unused" (refused), "optional" or "needed"
     equal_length : it needs windows of one length
     uses_target_labels : it is an upper bound, and is given labelled target windows for its source
+    needs_groups : it has to know which windows are of one recording or patient (see `GroupedMethod`)
     """
 
-    Settings: ClassVar[type[SourceSettings]] = SourceSettings
+    Settings: ClassVar[type[MethodSettings]] = SourceSettings
     starts_from_source: ClassVar[bool] = True
     prior: ClassVar[str] = "unused"
     equal_length: ClassVar[bool] = False
     uses_target_labels: ClassVar[bool] = False
+    needs_groups: ClassVar[bool] = False
 
-    def __init__(self, settings: SourceSettings | None = None, execution: Execution | None = None) -> None:
-        self.settings = self.Settings() if settings is None else settings
+    def __init__(self, settings: MethodSettings | None = None, execution: Execution | None = None) -> None:
+        self.settings: MethodSettings = self.Settings() if settings is None else settings
         self.execution = Execution() if execution is None else execution
         self.classifier: Classifier | None = None
         self.adapt_history: dict[str, History] = {}
@@ -64,7 +66,7 @@ class Method(ABC):
     def start_from(self, model: SourceModel) -> None:
         """Take a source model that may serve other methods too; it is left as it is."""
         model = self.source_for(model)
-        if model.settings != self.settings.source():
+        if isinstance(self.settings, SourceSettings) and model.settings != self.settings.source():
             raise wrong("model", expected="this method's source settings", got="others", advice="Make them equal.")
         if self.equal_length:
             _need_equal_length(model.source.windows, "source")
@@ -108,8 +110,8 @@ class Method(ABC):
         self.checked_prior(prior)
         return self.pseudo_label(target)
 
-    def features(self, windows: Windows) -> NDArray[np.float64]:
-        """What the last classifier tells classes by, (n, width)."""
+    def features(self, windows: Windows) -> NDArray[np.float64] | None:
+        """What the last classifier tells classes by, (n, width); None for a method that has no such features."""
         self.check_target(windows)
         classifier = self.source.network if self.classifier is None else self.classifier
         with self.on_device(classifier):
@@ -139,11 +141,11 @@ class Method(ABC):
         """Raise unless the windows fit those of the source."""
         if not isinstance(target, Windows):
             raise wrong("target", expected="Windows", got=type(target).__name__, advice="Wrap it: as_windows(X).")
-        D, shortest = self.source.source.windows.n_channels, 2 * self.settings.patch_length
+        D, shortest = self.source.source.windows.n_channels, self.settings.shortest_window
         if target.n_channels != D:
             raise wrong("target", expected=f"{D} channels", got=target.n_channels, advice="Use the source's channels.")
         if target.lengths.min() < shortest:
-            expected = f"windows of at least {shortest} steps (two patches)"
+            expected = f"windows of at least {shortest} steps"
             raise wrong("target", expected=expected, got=target.lengths.min(), advice="Cut longer windows.")
         if self.equal_length:
             _need_equal_length(target, "target", self.source.source.windows.values.shape[2])
@@ -168,6 +170,24 @@ class Method(ABC):
                 yield
             finally:
                 module.cpu()
+
+
+class GroupedMethod(Method):
+    """A method to which windows of one recording or patient are not independent, and which is told which those are."""
+
+    @abstractmethod
+    def adapt(
+        self,
+        target: Windows,
+        prior: NDArray[np.float64] | None = None,
+        *,
+        groups: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Adapt to unlabelled target windows; groups : (n,) the recording or patient that each is from."""
+
+    @abstractmethod
+    def predict_proba(self, windows: Windows, *, groups: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Class probabilities (n, K); groups : as in `adapt`, None where every window stands for itself."""
 
 
 def _need_equal_length(windows: Windows, name: str, length: int | None = None) -> None:

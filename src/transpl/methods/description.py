@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
 from transpl.methods.registry import Entry
-from transpl.methods.settings import PAPER, SourceSettings
+from transpl.methods.settings import PAPER, MethodSettings
 
 _ENTRY_OF_SETTINGS = re.compile(r"(\w+(?:, \w+)*) : (.+)")
 _WEIGHT = "_weight"
@@ -39,7 +39,7 @@ def described(entry: Entry) -> dict[str, Any]:
     }
 
 
-def settings_table(settings: type[SourceSettings]) -> list[Setting]:
+def settings_table(settings: type[MethodSettings]) -> list[Setting]:
     """The fields of a class of settings, in their order, each with its default and what its docstring says of it."""
     words: dict[str, str] = {}
     for ancestor in reversed(settings.__mro__):
@@ -54,18 +54,22 @@ def values_in_words(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
-def _presets(settings: type[SourceSettings]) -> dict[str, dict[str, dict[str, Any]]]:
+def _presets(settings: type[MethodSettings]) -> dict[str, dict[str, dict[str, Any]]]:
     """By preset and data set: the values that it sets."""
+    paper = {
+        dataset: {**PAPER.get(dataset, {}), **settings.known_data.get(dataset, {})}
+        for dataset in {**PAPER, **settings.known_data}
+    }
     return {
         preset: {
             dataset: _values_that_hold(settings.for_dataset(dataset, preset), values)
             for dataset, values in per_dataset.items()
         }
-        for preset, per_dataset in {"paper": PAPER, **settings.presets}.items()
+        for preset, per_dataset in {"paper": paper, **settings.presets}.items()
     }
 
 
-def _values_that_hold(made: SourceSettings, values: Mapping[str, Any]) -> dict[str, Any]:
+def _values_that_hold(made: MethodSettings, values: Mapping[str, Any]) -> dict[str, Any]:
     """Without those that the method does not have, or does not take over."""
     return {name: value for name, value in values.items() if getattr(made, name, _ABSENT) == value}
 

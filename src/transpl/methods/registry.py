@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from transpl.errors import require_deep, wrong
-from transpl.methods.settings import SourceSettings
+from transpl.methods.settings import MethodSettings
 
 if TYPE_CHECKING:
     from transpl.methods.base import Method
@@ -39,8 +39,8 @@ class Entry:
         """The first line of the class's docstring."""
         return inspect.cleandoc(self.method.__doc__ or "").partition("\n")[0]
 
-    def settings(self, dataset: str = "", preset: str = "paper", **changes: Any) -> SourceSettings:
-        """Settings for a data set; see `SourceSettings.for_dataset`."""
+    def settings(self, dataset: str = "", preset: str = "paper", **changes: Any) -> MethodSettings:
+        """Settings for a data set; see `MethodSettings.for_dataset`."""
         return self.method.Settings.for_dataset(dataset, preset, **changes)
 
 
@@ -102,7 +102,8 @@ def _discover() -> None:
 _REFERENCES = ("no-adapt", "target-only")
 _ALIGNMENT = ("deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat")
 _LABELS = ("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws")
-_ORDER = _REFERENCES + _ALIGNMENT + _LABELS
+_OWN = ("transpl-markov", "transpl-plus", "transpl-plus-ws", "transpl-plus-groups")
+_ORDER = _REFERENCES + _ALIGNMENT + _LABELS + _OWN
 
 
 def _rank(name: str) -> int:

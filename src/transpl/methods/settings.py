@@ -1,6 +1,7 @@
 """What decides the numbers of a method, as frozen dataclasses that build on one another.
 
-`SourceSettings` describe a source model and nothing else: methods whose source settings agree share one.
+`MethodSettings` hold what every method has. `SourceSettings` describe a source model and nothing else: methods whose
+source settings agree share one.
 """
 
 from __future__ import annotations
@@ -40,13 +41,59 @@ PAPER: Preset = {
 }
 
 
-def recorded(settings: SourceSettings) -> dict[str, Any]:
+def recorded(settings: MethodSettings) -> dict[str, Any]:
     """All values by name, and those that older runs are recorded with: runs are named by these."""
     return {**settings.retired, **asdict(settings)}
 
 
 @dataclass(frozen=True)
-class SourceSettings:
+class MethodSettings:
+    """What every method has.
+
+    random_state : seed of everything random
+    """
+
+    presets: ClassVar[Mapping[str, Preset]] = {}
+    # What the method has to know of a data set, such as the names of its channels; the same in every preset.
+    known_data: ClassVar[Preset] = {}
+    # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
+    retired: ClassVar[Mapping[str, Any]] = {}
+
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number("random_state", self.random_state, least=0)
+
+    @property
+    def shortest_window(self) -> int:
+        """The fewest time steps that a window must have."""
+        return 2
+
+    @classmethod
+    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
+        """Settings for a data set: the paper's values, under those of the method's own preset and your `changes`.
+
+        preset : "paper", or one of `cls.presets`, such as "adatime"
+        An unknown data set (your own) gets the defaults.
+        """
+        one_of("preset", preset, ("paper", *cls.presets))
+        own = {field.name for field in fields(cls)}
+        unknown = sorted(set(changes) - own)
+        if unknown:
+            raise wrong(
+                "settings", expected=f"names among {', '.join(sorted(own))}", got=unknown, advice="Check the spelling."
+            )
+        values = {name: value for name, value in PAPER.get(dataset, {}).items() if name in own}
+        known = cls.known_data.get(dataset, {})
+        return cls(**{**values, **known, **cls.presets.get(preset, {}).get(dataset, {}), **changes})
+
+    def source(self) -> SourceSettings:
+        """The settings of the source model that the method starts from; a method without one never trains it."""
+        return SourceSettings(random_state=self.random_state)
+
+
+@dataclass(frozen=True)
+class SourceSettings(MethodSettings):
     """The network and the source phase; the paper's values for UCIHAR by default.
 
     patch_length : time steps per code
@@ -65,12 +112,7 @@ class SourceSettings:
     max_epochs : at most so many epochs per phase
     check_every : epochs between two looks at the validation loss
     source_patience : looks without gain after which the source phase stops
-    random_state : seed of everything random
     """
-
-    presets: ClassVar[Mapping[str, Preset]] = {}
-    # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
-    retired: ClassVar[Mapping[str, Any]] = {}
 
     patch_length: int = 8
     width: int = 64
@@ -88,31 +130,19 @@ class SourceSettings:
     max_epochs: int = 200
     check_every: int = 2
     source_patience: int = 2
-    random_state: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("source_lr", self.source_lr)
         whole_number("source_patience", self.source_patience, least=1)
         # Building the parts checks the rest.
         self.network(n_classes=2)
         self.source_loop()
 
-    @classmethod
-    def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
-        """Settings for a data set: the paper's values, under those of the method's own preset and your `changes`.
-
-        preset : "paper", or one of `cls.presets`, such as "adatime"
-        An unknown data set (your own) gets the defaults.
-        """
-        one_of("preset", preset, ("paper", *cls.presets))
-        own = {field.name for field in fields(cls)}
-        unknown = sorted(set(changes) - own)
-        if unknown:
-            raise wrong(
-                "settings", expected=f"names among {', '.join(sorted(own))}", got=unknown, advice="Check the spelling."
-            )
-        values = {name: value for name, value in PAPER.get(dataset, {}).items() if name in own}
-        return cls(**{**values, **cls.presets.get(preset, {}).get(dataset, {}), **changes})
+    @property
+    def shortest_window(self) -> int:
+        """Two patches, which make one transition."""
+        return 2 * self.patch_length
 
     def source(self) -> SourceSettings:
         """The part that a source model depends on."""

@@ -18,6 +18,7 @@ from transpl.adapter import TargetStream
 from transpl.drift import Drift
 from transpl.errors import wrong
 from transpl.explanation import Explanation, ShiftReport
+from transpl.labels import Labelled
 from transpl.markov import CodebookUsage, TransitionCounts
 from transpl.methods.explaining import drift, explain, shift_report
 from transpl.methods.transpl import TransPLMethod
@@ -33,6 +34,8 @@ class PaperAdapter(TransPLMethod):
     """TransPL with parameters by name, explanations, and a state that can be saved."""
 
     variant: ClassVar[str] = "paper"
+    holds_out: ClassVar[bool] = True
+    only_patches: ClassVar[bool] = True
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -50,6 +53,39 @@ class PaperAdapter(TransPLMethod):
 
     def source_settings(self) -> dict[str, Any]:
         return {**asdict(self.settings.source()), "devices": self.execution.devices}
+
+    @property
+    def shortest_window(self) -> int:
+        return 2 * self.settings.patch_length
+
+    def fit_source(self, source: Labelled, validation: Labelled | None) -> None:
+        assert validation is not None
+        super().fit_source(source, validation)
+
+    def remember_source(self, source: Labelled, validation: Labelled | None) -> None:
+        assert validation is not None
+        super().remember_source(source, validation)
+
+    def adapts_with_source(self, mode: str) -> bool:
+        return mode == "finetune"
+
+    def adapt(
+        self,
+        target: Windows,
+        prior: NDArray[np.float64] | None = None,
+        mode: str | None = None,
+        few_labels: NDArray[np.int64] | None = None,
+        groups: NDArray[np.int64] | None = None,
+        smooth: bool = False,
+    ) -> None:
+        _refuse_order(groups, smooth)
+        super().adapt(target, prior, mode, few_labels)
+
+    def predict_proba(
+        self, windows: Windows, groups: NDArray[np.int64] | None = None, smooth: bool = False
+    ) -> NDArray[np.float64]:
+        _refuse_order(groups, smooth)
+        return super().predict_proba(windows)
 
     def new_target(self) -> TargetStream:
         return _CodeStream(self)
@@ -106,6 +142,16 @@ class PaperAdapter(TransPLMethod):
         return self.state.mode
 
     @property
+    def estimate(self) -> None:
+        return None
+
+    def standings(self) -> list[Any]:
+        return []
+
+    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    @property
     def seconds(self) -> dict[str, float]:
         return self.state.seconds
 
@@ -140,7 +186,7 @@ class _CodeStream:
     def encode(self, windows: Windows) -> Codes:
         return self._method.codes(windows)
 
-    def adapt(self, parts: Iterable[Codes]) -> TransitionCounts:
+    def adapt(self, parts: Iterable[Codes], n: int) -> TransitionCounts:
         method = self._method
         first, *others = (method.count_codes(codes) for codes in parts)
         counts = sum(others, start=first)
@@ -150,6 +196,13 @@ class _CodeStream:
     def probabilities(self, part: Codes) -> NDArray[np.float64]:
         assert self._vote is not None, "adapt comes first"
         return self._vote.probabilities(part)
+
+
+def _refuse_order(groups: NDArray[np.int64] | None, smooth: bool) -> None:
+    for name, given in (("groups", groups is not None), ("smooth", smooth)):
+        if given:
+            expected, advice = "nothing with variant='paper'", "It labels every window by itself: use variant='plus'."
+            raise wrong(name, expected=expected, got="it", advice=advice)
 
 
 def _settings(params: Mapping[str, Any]) -> TransPLSettings:

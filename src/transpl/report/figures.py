@@ -80,6 +80,33 @@ def confusion(labels: list[str], counts: list[list[int]]) -> go.Figure:
     return figure.update_layout(height=max(340, 44 * len(labels) + 140))
 
 
+def agreement(names: Sequence[str], shares: ArrayLike) -> go.Figure:
+    """How often two witnesses say the same, as shares; rows by name, columns by number."""
+    numbers = [str(rank) for rank in range(1, len(names) + 1)]
+    percent = 100 * np.asarray(shares, dtype=float)
+    rows = [f"{number}. {literal(name)}" for name, number in zip(names, numbers, strict=True)]
+    heat = go.Heatmap(
+        z=percent.tolist(),
+        x=numbers,
+        y=rows,
+        text=percent.round().astype(int),
+        texttemplate="%{text}",
+        colorscale="Blues",
+        zmin=0,
+        zmax=100,
+        customdata=[[[literal(one), literal(other)] for other in names] for one in names],
+        hovertemplate="%{customdata[0]} and %{customdata[1]}: the same label for %{z:.0f} % of windows<extra></extra>",
+        showscale=False,
+        xgap=1,
+        ygap=1,
+    )
+    figure = styled(go.Figure(heat), "", "")
+    figure.update_xaxes(type="category", showgrid=False)
+    figure.update_yaxes(type="category", showgrid=False, autorange="reversed")
+    # On a phone there is no room for the names.
+    return figure.update_layout(height=max(260, 28 * len(names) + 80), meta={"shortRows": numbers})
+
+
 def loss_curves(history: dict[str, list[dict[str, float]]], names: Mapping[str, str]) -> go.Figure:
     """Training and validation loss over the epochs of both phases."""
     figure = go.Figure()

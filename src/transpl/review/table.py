@@ -13,7 +13,7 @@ from transpl import TransPL
 from transpl.datasets.recordings import Recordings
 from transpl.datasets.tables import as_text, read_table
 from transpl.errors import unreadable, whole_number
-from transpl.explanation import Explanation
+from transpl.explanation import load_explanation
 from transpl.result_folders import PROBABILITY, require_whole, require_whole_predictions
 from transpl.results import TRUE_LABEL, predictions_table, where
 from transpl.review.choosing import least_confident
@@ -90,6 +90,6 @@ def _sentences(path: Path) -> Explain:
     """Sentences of the windows that a job explained; of others there are none."""
     if not path.is_file():
         return lambda rows: [""] * len(rows)
-    found = Explanation.load(path)
+    found = load_explanation(path)
     place = {int(window): position for position, window in enumerate(found.windows)}
     return lambda rows: [found.sentence(place[row]) if row in place else "" for row in rows.tolist()]

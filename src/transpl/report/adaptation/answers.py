@@ -15,34 +15,44 @@ _HARDLY = 0.95  # a channel that still counts so much has hardly moved
 
 def answers(saved: Saved) -> list[str]:
     """Which sensor changed most, and which windows to check."""
-    return [
-        '<div class="answers"><div class="answer"><h2>Which sensor changed most?</h2>',
-        f"<p>{_moved_most(saved)}</p></div>",
-        '<div class="answer"><h2>Which windows should I check?</h2>',
-        *_windows_to_check(saved),
-        "</div></div>",
-    ]
+    most = saved.furthest_first[0]
+    trust = f" The vote of {escape(most.name)} now counts {escape(percent(most.weight))} of an unchanged sensor's."
+    return cards(
+        ("Which sensor changed most?", [f"<p>{moved_most(saved)}{trust if most.distance > 0 else ''}</p>"]),
+        ("Which windows should I check?", windows_to_check(saved)),
+    )
 
 
-def _moved_most(saved: Saved) -> str:
+def cards(*questions: tuple[str, list[str]]) -> list[str]:
+    """Questions with their answers, side by side."""
+    found = [line for question, answer in questions for line in _card(question, answer)]
+    return ['<div class="answers">', *found, "</div>"]
+
+
+def _card(question: str, answer: list[str]) -> list[str]:
+    return ['<div class="answer">', f"<h2>{question}</h2>", *answer, "</div>"]
+
+
+def moved_most(saved: Saved) -> str:
+    """Which channel changed most, and which least."""
     channels = saved.furthest_first
     most, least = channels[0], channels[-1]
     name = f"<b>{escape(most.name)}</b>"
     if most.distance <= 0:
         return "No sensor changed: source and target show the same patterns."
-    trust = f"The vote of {escape(most.name)} now counts {escape(percent(most.weight))} of an unchanged sensor's."
     if len(channels) == 1:
-        return f"There is only one, {name}; it changed by {most.distance:.3f}, where 0 is unchanged. {trust}"
+        return f"There is only one, {name}; it changed by {most.distance:.3f}, where 0 is unchanged."
     hardly = ", but hardly" if most.weight >= _HARDLY else ""
     if f"{most.distance:.3f}" == f"{least.distance:.3f}":
-        return f"All changed alike{hardly} (distance {most.distance:.3f}, where 0 is unchanged). {trust}"
+        return f"All changed alike{hardly} (distance {most.distance:.3f}, where 0 is unchanged)."
     return (
         f"{name} changed most{hardly} (distance {most.distance:.3f}, where 0 is unchanged), {escape(least.name)} least "
-        f"({least.distance:.3f}). {trust}"
+        f"({least.distance:.3f})."
     )
 
 
-def _windows_to_check(saved: Saved) -> list[str]:
+def windows_to_check(saved: Saved) -> list[str]:
+    """The least sure ones."""
     rows = np.argsort(saved.confidence, kind="stable")[:_DOUBTFUL].tolist()
     explained = set() if saved.explanation is None else set(saved.explanation.windows.tolist())
     items = "".join(f"<li>{_doubtful(saved, row, row in explained)}</li>" for row in rows)

@@ -6,8 +6,11 @@
   const coloured = (trace, { cell, accent }) =>
     trace.type === "heatmap" ? { ...trace, colorscale: [[0, cell], [1, accent]] } : trace;
 
+  const short = (names) => ({ tickmode: "array", tickvals: names.map((_, row) => row), ticktext: names });
+
   const laidOut = (layout, { ink }, narrow) => ({
     ...layout,
+    yaxis: { ...layout.yaxis, ...(narrow && layout.meta?.shortRows ? short(layout.meta.shortRows) : {}) },
     font: { ...layout.font, color: ink, size: narrow ? 11 : 13 },
     margin: { ...layout.margin, l: narrow ? 40 : 60, r: narrow ? 8 : 20 },
   });

@@ -1,22 +1,23 @@
 "use strict";
-// Choose a window; see its signal, who voted for what, and why. All numbers come with the page, none is made here.
+// Choose a window; see its signal, who said what, and why. All numbers come with the page, none is made here.
+// Voters are channels whose parts are differences of probability, or the witnesses of a council, whose parts are log odds.
 (() => {
   const data = page.dataOf("explorer-data");
   if (!data) return;
   const { byId, make, percent, chip } = page;
-  const MANY = 1000, FEW_SIGNALS = 12, FEW_CLASSES = 12;
-  const IN_LOG_ODDS = data.scale === "log odds";
+  const MANY = 1000, FEW_SIGNALS = 12, FEW_CLASSES = 12, FEW_WITNESSES = 8;
+  const OF_COUNCIL = data.kind === "council";
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
   const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
-  let order = [], current = 0, allSignals = false;
+  let order = [], current = 0, allSignals = false, allWitnesses = false;
 
   const best = (p) => p.indexOf(Math.max(...p));
   const sureness = (one) => Math.max(...one.answer);
   const differs = (one) => best(one.answer) !== one.label;
   const points = (part) => `${part < 0 ? "−" : "+"}${Math.abs(100 * part).toFixed(2)} points`;
-  const ratio = (logOdds) => (Math.exp(Math.abs(logOdds)) > MANY ? `over ${MANY}` : Math.exp(Math.abs(logOdds)).toPrecision(4));
+  const ratio = (logOdds) => (Math.exp(Math.abs(logOdds)) > MANY ? `over ${MANY}` : Math.exp(Math.abs(logOdds)).toPrecision(3));
   const factor = (part) => `${part < 0 ? "÷" : "×"}\u00a0${ratio(part)}`;
-  const partInWords = IN_LOG_ODDS ? factor : points;
+  const partInWords = OF_COUNCIL ? factor : points;
   const cell = (content, properties = {}) => make("td", properties, content);
   const head = (text, scope) => make("th", { scope, textContent: text });
 
@@ -39,7 +40,7 @@
   const showTitle = (one) => {
     const label = data.classes[best(one.answer)], origin = one.origin ? ` (${one.origin})` : "";
     byId("window-title").textContent = `Window ${one.row}: ${label}, ${percent(sureness(one), 0)} sure${origin}`;
-    byId("window-sentence").textContent = `The vote says ${one.sentence}`;
+    byId("window-sentence").textContent = `${OF_COUNCIL ? "Labelled" : "The vote says"} ${one.sentence}`;
   };
 
   const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
@@ -51,7 +52,8 @@
   };
 
   const showClasses = (one) => {
-    const voted = data.mode === "markov" ? ["vote"] : ["vote", "network"], highest = Math.max(...one.vote);
+    const voted = OF_COUNCIL ? (data.answersDiffer ? ["this window alone", "as labelled"] : ["probability"]) : data.mode === "markov" ? ["vote"] : ["vote", "network"];
+    const highest = Math.max(...one.vote);
     const rows = listedClasses(one).map((k) => make("tr", {},
       head(data.classes[k], "row"),
       make("td", { className: `barred ${k === one.label ? "best" : ""}` }, bar(one.vote[k] / highest, kindOf(one, k)), ` ${percent(one.vote[k])}`),
@@ -59,9 +61,8 @@
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
   };
 
-  // Channels: name, share of the say, what it says alone, its part of the lead.
-  const votersOf = (one) => data.channels.map((name, d) => (
-    { name, trust: data.weights[d].toFixed(6), share: data.shares[d], says: one.says[d], part: one.parts?.[d] }));
+  // Name, what it says alone, its part of the lead; a council's last voters have no say of their own.
+  const votersOf = (one) => data.voters.map((name, i) => ({ name, accuracy: data.accuracies?.[i], says: one.says[i], part: one.parts?.[i] }));
 
   // From the middle to the right for the label, to the left for the class it is held against.
   const push = (part, largest) => {
@@ -77,26 +78,34 @@
     return found;
   };
 
-  const alone = (says) => `alone: ${data.classes.map((name, k) => `${name} ${percent(says[k])}`).join(", ")}`;
+  const alone = (says) => (says ? `alone: ${data.classes.map((name, k) => `${name} ${percent(says[k])}`).join(", ")}` : "");
+  const said = (says) => make("span", { className: "said", textContent: says ? ` says ${data.classes[best(says)]}` : "" });
 
   const showVotes = (one) => {
     showVoteWords(one);
     if (one.against === null) return;
-    const voters = votersOf(one).sort((a, b) => Math.abs(b.part) - Math.abs(a.part)), largest = Math.abs(voters[0].part);
-    const rows = voters.map(({ name, says, part }) => make("tr", { title: alone(says) },
-      head(name, "row"), cell(push(part, largest)), cell(partInWords(part), { className: "effect" })));
-    const found = table(["channel", "", "effect"], rows);
+    const voters = votersOf(one).filter(({ says, part }) => says || part !== 0);
+    voters.sort((a, b) => Math.abs(b.part) - Math.abs(a.part));
+    const largest = Math.abs(voters[0].part);
+    const shown = OF_COUNCIL && !allWitnesses ? voters.slice(0, FEW_WITNESSES) : voters;
+    const rows = shown.map(({ name, says, part }) => {
+      const named = head(name, "row");
+      if (OF_COUNCIL) named.append(said(says));
+      return make("tr", { title: alone(says) }, named, cell(push(part, largest)), cell(partInWords(part), { className: "effect" }));
+    });
+    const found = table([OF_COUNCIL ? "witness" : "channel", "", "effect"], rows);
     found.tHead.rows[0].cells[1].replaceWith(pushHead(data.classes[one.label], data.classes[one.against]));
     byId("window-votes").replaceChildren(found);
+    if (OF_COUNCIL) byId("all-witnesses").hidden = shown.length === voters.length;
   };
 
   const leadInWords = (one, label, against) => {
-    if (!IN_LOG_ODDS) {
+    if (!OF_COUNCIL) {
       return `Together the channels put ${label} ahead of ${against} by ${(100 * one.margin).toFixed(2)} percentage points, ` +
         "the sum of all effects.";
     }
-    return `Together the channels put ${label} ahead of ${against} by a factor of ${ratio(one.margin)}, the product of all ` +
-      `effects: × speaks for ${label}, ÷ for ${against}.`;
+    return `Together they make ${label} ${ratio(one.margin)} times as likely as ${against}, the product of all effects: ` +
+      `× speaks for ${label}, ÷ for ${against}. A witness that proved reliable here has larger effects.`;
   };
 
   const showVoteWords = (one) => {
@@ -112,7 +121,8 @@
     holder.replaceChildren(...drawnChannels(one).map((d) => {
       const name = data.channels[d];
       const found = signals.picture(name, valuesOf(position, d), one.codes[d], data.signals, d, data.patchLength, width);
-      const words = `${name}, from ${rounded(found.low)} to ${rounded(found.high)}, trust ${percent(data.weights[d], 0)}`;
+      const trust = OF_COUNCIL ? "" : `, trust ${percent(data.weights[d], 0)}`;
+      const words = `${name}, from ${rounded(found.low)} to ${rounded(found.high)}${trust}`;
       return make("figure", { className: "signal" }, make("figcaption", { textContent: words }), found.svg);
     }));
     byId("all-signals").hidden = allSignals || data.channels.length <= FEW_SIGNALS;
@@ -122,14 +132,16 @@
   const drawnChannels = (one) => {
     const every = data.channels.map((_, d) => d);
     if (allSignals || every.length <= FEW_SIGNALS) return every;
-    const weight = (d) => Math.abs(one.parts ? one.parts[d] : data.shares[d]);
+    const parts = one.channelParts ?? one.parts ?? data.shares ?? [];
+    const weight = (d) => Math.abs(parts[d] ?? 0);
     return every.sort((a, b) => weight(b) - weight(a)).slice(0, FEW_SIGNALS).sort((a, b) => a - b);
   };
 
   const signalWords = () => {
     const thinned = data.signals.stride > 1 ? ` Every ${data.signals.stride}th step is drawn.` : "";
+    const undone = data.undone ? " What was undone is undone here too." : "";
     return `${data.signals.steps} time steps from left to right; values are in the data's own unit, each channel on its own ` +
-      `scale. Colour and number below are the code of each piece of ${data.patchLength} steps.${thinned}`;
+      `scale. Colour and number below are the code of each piece of ${data.patchLength} steps.${thinned}${undone}`;
   };
 
   const likelier = (logOdds, more, less) => {
@@ -138,24 +150,46 @@
     return `${ratio > MANY ? `over ${MANY}` : ratio.toFixed(ratio < 10 ? 1 : 0)} times likelier in ${more} than in ${less}`;
   };
 
+  // The factor of a single step is said already.
+  const inAllTimes = (part, times) => (!OF_COUNCIL ? `${points(part)}; ` : times > 1 ? `${factor(part)} in all; ` : "");
+
   const step = ([channel, before, after, times, at, part, logOdds], more, less) => {
     const first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
     const where = times > 1 ? `${times} times, first at steps ${first} to ${last}` : `steps ${first} to ${last}`;
     return make("li", {}, make("b", { textContent: data.channels[channel] }), ": code ", chip(before), " then ", chip(after),
-      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${partInWords(part)}; ${where}`));
+      `, ${likelier(logOdds, more, less)}. `, make("span", { className: "notes" }, `${inAllTimes(part, times)}${where}`));
   };
 
-  const showSteps = (list, title, words, steps, more, less) => {
-    byId(title).textContent = words;
-    const none = make("li", { className: "notes", textContent: "nothing" });
-    byId(list).replaceChildren(...(steps.length ? steps.map((each) => step(each, more, less)) : [none]));
+  const showList = (side, words, items) => {
+    byId(`${side}-title`).textContent = words;
+    byId(`window-${side}`).replaceChildren(...(items.length ? items : [make("li", { className: "notes", textContent: "nothing" })]));
   };
 
   const showEvidence = (one) => {
     if (one.against === null) return;
     const label = data.classes[one.label], against = data.classes[one.against];
-    showSteps("window-for", "for-title", `What spoke most for ${label}`, one.for, label, against);
-    showSteps("window-against", "against-title", `What spoke most for ${against}`, one.other, against, label);
+    showList("for", `What spoke most for ${label}`, one.for.map((each) => step(each, label, against)));
+    showList("against", `What spoke most for ${against}`, one.other.map((each) => step(each, against, label)));
+    if (OF_COUNCIL) showCouncilsWords(one, label, against);
+  };
+
+  const inAll = (logOdds, label, against) => (logOdds < 0 ? `${against} ${ratio(logOdds)} times as likely as ${label}` :
+    `${label} ${ratio(logOdds)} times as likely as ${against}`);
+
+  const feature = ([at, value, part]) => {
+    const [channel, quantity] = data.features[at];
+    const words = `, ${quantity}: ${Math.abs(value).toFixed(1)} standard deviations ${value < 0 ? "below" : "above"} the mean. `;
+    return make("li", {}, make("b", { textContent: channel }), words, make("span", { className: "notes" }, factor(part)));
+  };
+
+  const showCouncilsWords = (one, label, against) => {
+    byId("codes-words").textContent = "Witnesses that read codes look at steps like these, from one piece to the next. All " +
+      `steps of all channels, multiplied, make ${inAll(one.codeMargin, label, against)}.`;
+    byId("linear").hidden = one.linearMargin === undefined;
+    if (one.linearMargin === undefined) return;
+    byId("linear-words").textContent = `${data.linear}: the effects of all its numbers, multiplied, make ${inAll(one.linearMargin, label, against)}.`;
+    showList("features-for", `What spoke most for ${label}`, one.featuresFor.map(feature));
+    showList("features-against", `What spoke most for ${against}`, one.featuresOther.map(feature));
   };
 
   const showNearest = (one) => {
@@ -173,18 +207,18 @@
 
   const sumOfLogOdds = (one) => {
     const lead = one.against === null ? [] : [`log odds, ${data.classes[one.label]} to ${data.classes[one.against]}`];
-    const row = (name, trust, share, says, part, properties) => make("tr", properties, head(name, "row"), cell(trust), cell(share),
-      ...says.map((p) => cell(percent(p, 4))), ...lead.map(() => cell(part.toFixed(6).replace("-", "−"))));
-    const rows = votersOf(one).map(({ name, trust, share, says, part }) => row(name, trust, percent(share, 2), says, part, {}));
-    const vote = row("vote", "", "", one.vote, one.margin, { className: "chosen" });
-    const found = table(["channel", "trust", "share", ...data.classes, ...lead], [...rows, vote]);
-    const words = "Under each class: what a channel says alone. Its log odds are its part of the vote's, and add up to them.";
+    const row = (name, accuracy, says, part, properties) => make("tr", properties, head(name, "row"), cell(accuracy),
+      ...data.classes.map((_, k) => cell(says ? percent(says[k], 4) : "")), ...lead.map(() => cell(part.toFixed(6).replace("-", "−"))));
+    const rows = votersOf(one).map(({ name, accuracy, says, part }) => row(name, accuracy === undefined ? "" : percent(accuracy), says, part, {}));
+    const found = table(["witness", "agrees with the labels", ...data.classes, ...lead],
+      [...rows, row("together", "", one.vote, one.margin, { className: "chosen" })]);
+    const words = "Under each class: what a witness says alone. Log odds add up, and their exponentials are the effects above.";
     found.append(make("caption", { className: "notes", textContent: words }));
     return found;
   };
 
   const showNumbers = (one) => {
-    byId("numbers").querySelector(".wide").replaceChildren((IN_LOG_ODDS ? sumOfLogOdds : sumOfVotes)(one));
+    byId("numbers").querySelector(".wide").replaceChildren((OF_COUNCIL ? sumOfLogOdds : sumOfVotes)(one));
   };
 
   const show = () => {
@@ -232,6 +266,7 @@
   const sortings = {
     doubt: (a, b) => sureness(a) - sureness(b) || a.row - b.row,
     odds: (a, b) => differs(b) - differs(a) || sortings.doubt(a, b),
+    agree: (a, b) => (a.agree ?? 0) - (b.agree ?? 0) || sortings.doubt(a, b),
     number: (a, b) => a.row - b.row,
   };
 
@@ -287,6 +322,11 @@
     allSignals = true;
     show();
     byId("window-signals").focus();
+  });
+  byId("all-witnesses")?.addEventListener("click", () => {
+    allWitnesses = true;
+    show();
+    byId("window-votes").focus();
   });
   byId("window-list").addEventListener("input", (event) => open(Number(event.target.value)));
   byId("window-order").addEventListener("input", () => { sort(); open(order[0]); });

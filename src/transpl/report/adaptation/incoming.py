@@ -19,6 +19,7 @@ _SCORES = {
     "after": "right after adaptation",
     "pseudo_labels": "right by the vote of the channels, on the windows adapted to",
 }
+_SCORES_OF_COUNCIL = {**_SCORES, "pseudo_labels": "right on the windows adapted to"}
 
 
 def incoming_section(saved: Saved) -> list[str]:
@@ -37,7 +38,7 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         ("labelled here", counted(test["windows"], "window")),
         ("channels", f"{len(saved.channels)}: {listed(channel.name for channel in saved.channels)}"),
         ("classes", f"{len(saved.classes)}: {listed(saved.classes)}"),
-        ("labels are from", _ANSWERS[summary["mode"]]),
+        ("labels are from", _answered_by(saved)),
     ]
     if saved.explanation is not None and saved.explanation.signals is not None:
         facts.insert(3, ("a window", _window_in_words(saved)))
@@ -45,6 +46,13 @@ def _facts(saved: Saved) -> list[tuple[str, str]]:
         given = listed(f"{name} {percent(share)}" for name, share in summary["prior"].items())
         facts.append(("class proportions given", given))
     return facts
+
+
+def _answered_by(saved: Saved) -> str:
+    if not saved.of_council:
+        return _ANSWERS[saved.summary["mode"]]
+    n = counted(len(saved.witnesses), "simple classifier")
+    return f"{n} (witnesses), each counted by how reliable it proved on this target, without any true label"
 
 
 def _window_in_words(saved: Saved) -> str:
@@ -60,13 +68,14 @@ def _window_in_words(saved: Saved) -> str:
 
 def _scores(saved: Saved) -> list[str]:
     metrics = saved.metrics
-    if metrics is None:
+    names = _SCORES_OF_COUNCIL if saved.of_council else _SCORES
+    if metrics is None or not set(names) & set(metrics):
         return ["<p>No true labels were given, so nothing is scored here.</p>"]
     cards = [
         f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words)}<br>'
         f'<span class="notes">{counted(metrics[key]["windows"], "window")}; macro-F1 '
         f"{100 * metrics[key]['macro_f1']:.1f} %</span></div>"
-        for key, words in _SCORES.items()
+        for key, words in names.items()
         if key in metrics
     ]
     return ['<div class="numbers">', *cards, "</div>", *_gain(metrics)]

@@ -10,12 +10,13 @@ from transpl.report import figures
 from transpl.report.adaptation.html import chart
 from transpl.report.adaptation.saved import Saved
 
-SOURCE, GIVEN, VOTED = "source", "target, as you said", "target, estimated by the vote"
+SOURCE, GIVEN, VOTED, ESTIMATED = "source", "target, as you said", "target, estimated by the vote", "target, estimated"
 LABELLED, TRUE = "target, as labelled", "target, true"
 _COLOURS = {
     SOURCE: figures.GREY,
     GIVEN: figures.PURPLE,
     VOTED: figures.SKY,
+    ESTIMATED: figures.SKY,
     LABELLED: figures.BLUE,
     TRUE: figures.ORANGE,
 }
@@ -44,7 +45,7 @@ def class_proportions(saved: Saved) -> dict[str, dict[str, float]]:
     found = {
         SOURCE: summary["source"]["class_shares"],
         GIVEN: prior,
-        VOTED: voted,
+        ESTIMATED if saved.of_council else VOTED: voted,
         LABELLED: summary["test"]["class_shares"],
         TRUE: summary["test"]["true_class_shares"],
     }
@@ -57,8 +58,9 @@ def _proportions(saved: Saved) -> list[str]:
     ]
     series = class_proportions(saved)
     adapted_to, labelled = saved.summary["target"]["windows"], saved.summary["test"]["windows"]
-    if VOTED in series:
-        words.append("The vote's estimate is the mean of its probabilities.")
+    if VOTED in series or ESTIMATED in series:
+        estimate = "The vote's estimate is the mean of its" if VOTED in series else "The estimate is the mean of the"
+        words.append(f"{estimate} probabilities.")
         if adapted_to != labelled:
             words.append(f"It is of the {adapted_to:,} windows adapted to, the labels are of the other {labelled:,}.")
     nobody = [name for name, share in series[LABELLED].items() if not share]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +22,20 @@ _WIDTH, _HEIGHT, _MARGIN = 100.0, 60.0, 6.0
 def learnt_section(saved: Saved) -> list[str]:
     """Codes with their shapes and usage, then the loss curves."""
     summary = saved.summary
+    if saved.of_council:
+        return ['<section id="codes"><h2>The codes</h2>', *_codes_of(summary), "</section>"]
     curves = figures.loss_curves(summary["history"], {phase: f"training {words}" for phase, words in _PHASES.items()})
     return [
         '<section id="codes"><h2>What was learnt</h2>',
-        *_codes(summary["codebook_usage"]["coarse"]["counts"], summary.get("decoded_codes")),
+        *_codes_of(summary),
         "<h3>How training went</h3>",
         *chart("losses", curves, _training_in_words(saved)),
         "</section>",
     ]
+
+
+def _codes_of(summary: dict[str, Any]) -> list[str]:
+    return _codes(summary["codebook_usage"]["coarse"]["counts"], summary.get("decoded_codes"))
 
 
 def _codes(counts: Sequence[int], shapes: Sequence[Sequence[float]] | None) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from transpl.errors import NotReadable, unreadable
 from transpl.files import write_text
 from transpl.report.adaptation.answers import answers
+from transpl.report.adaptation.council import first_screen, how_the_council_works, witnesses_section
 from transpl.report.adaptation.explorer import explorer_section
 from transpl.report.adaptation.how_it_works import how_it_works
 from transpl.report.adaptation.incoming import incoming_section
@@ -41,13 +42,14 @@ def render(saved: Saved) -> str:
     title = f"From {saved.summary['source']['name']} to {saved.summary['target']['name']}"
     parts = [
         f"<h1>{escape(title)}</h1>",
-        *answers(saved),
+        *(first_screen(saved) if saved.of_council else answers(saved)),
         *incoming_section(saved),
+        *(witnesses_section(saved) if saved.of_council else []),
         *shifted_section(saved),
         *labels_section(saved),
         *explorer_section(saved),
         *learnt_section(saved),
-        *how_it_works(),
+        *(how_the_council_works() if saved.of_council else how_it_works()),
         f"<footer><p>{escape(_made_by(saved))}</p></footer>",
         *(f"<script>{(_HERE / name).read_text(encoding='utf-8')}</script>" for name in _SCRIPTS),
     ]

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl.errors import unreadable
-from transpl.explanation import Explanation, ShiftReport
+from transpl.explanation import BaseExplanation, CouncilExplanation, ShiftReport, load_explanation
 from transpl.files import read_json
 from transpl.result_folders import holds_many, require_whole, require_whole_predictions
 
@@ -27,6 +27,14 @@ class Channel(NamedTuple):
     weight: float
 
 
+class Believed(NamedTuple):
+    """A witness of the council, and how often it is right on this target as far as can be told without labels."""
+
+    witness: str
+    view: str
+    accuracy: float
+
+
 @dataclass(frozen=True)
 class Saved:
     """The files of a folder; `metrics`, `explanation` and `shift` are None where there are none.
@@ -37,13 +45,33 @@ class Saved:
     summary: dict[str, Any]
     predictions: pd.DataFrame
     metrics: dict[str, Any] | None = None
-    explanation: Explanation | None = None
+    explanation: BaseExplanation | None = None
     shift: ShiftReport | None = None
 
     def __post_init__(self) -> None:
         windows = () if self.explanation is None else self.explanation.windows
         if len(windows) and max(windows) >= len(self.predictions):
             raise ValueError(f"explanation.npz explains window {max(windows)}, predictions.csv has none of that number")
+        if self.explanation is not None and isinstance(self.explanation, CouncilExplanation) != self.of_council:
+            raise ValueError("explanation.npz and summary.json are of different variants")
+
+    @property
+    def of_council(self) -> bool:
+        """Whether witnesses were joined; otherwise channels voted, as in the paper."""
+        return bool(self.summary.get("witnesses"))
+
+    @property
+    def witnesses(self) -> list[Believed]:
+        """The most reliable first; of equally reliable ones the first."""
+        found = [Believed(each["witness"], each["view"], each["accuracy"]) for each in self.summary["witnesses"]]
+        return sorted(found, key=lambda one: -one.accuracy)
+
+    @property
+    def undone(self) -> list[str]:
+        """What was taken off the target's signals before they were labelled, a sentence each."""
+        if "undone" in self.summary or self.shift is None:
+            return list(self.summary.get("undone") or ())
+        return [one.sentence for one in self.shift.undone]
 
     @property
     def classes(self) -> list[str]:
@@ -93,6 +121,6 @@ def read_saved(home: Path) -> Saved:
         read_json(home / "summary.json"),
         predictions,
         read_json(metrics) if metrics.is_file() else None,
-        Explanation.load(explanation) if explanation.is_file() else None,
+        load_explanation(explanation) if explanation.is_file() else None,
         ShiftReport.load(shift) if shift.is_file() else None,
     )

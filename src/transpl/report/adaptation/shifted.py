@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from transpl.explanation import ShiftReport
+from transpl.explanation import ShiftReport, Undone
 from transpl.report.adaptation.html import bar, code_chip, percent
 from transpl.report.adaptation.saved import Channel, Saved
 from transpl.report.wording import as_script_data, choice, counted
@@ -19,42 +19,72 @@ _MOVED = 5  # transitions per channel in the table
 
 def shifted_section(saved: Saved) -> list[str]:
     """The ranking, and the transitions of each channel if the folder has them."""
-    parts = [
-        "<section><h2>What shifted</h2>",
-        "<p>The more the patterns of a channel differ between source and target, the less it counts in the vote for a "
-        "label. Full trust, 100 %, is for a channel that did not change.</p>",
-        *_ranking(saved.furthest_first),
-    ]
+    parts = ["<section><h2>What shifted</h2>"]
+    if saved.of_council:
+        parts += [*_undone(saved), "<h3>Which channels changed</h3>", _CHANGED]
+    else:
+        parts.append(_TRUSTED)
+    parts += _ranking(saved.furthest_first, trusted=not saved.of_council)
     parts += _patterns(saved.shift) if saved.shift is not None else [_NO_PATTERNS]
     return [*parts, "</section>"]
 
 
+_TRUSTED = (
+    "<p>The more the patterns of a channel differ between source and target, the less it counts in the vote for a "
+    "label. Full trust, 100 %, is for a channel that did not change.</p>"
+)
+_CHANGED = (
+    "<p>How much the patterns of each channel differ between the source and the target as it was recorded, that is, "
+    "before anything was undone.</p>"
+)
+_NOTHING_UNDONE = "<p>Nothing was undone: the target's signals were labelled as they were recorded.</p>"
 _NO_PATTERNS = (
     '<p class="notes">Which patterns changed is not shown: this folder has no shift.json. transpl adapt and demo write '
     "it for a single target.</p>"
 )
 
 
-def _ranking(channels: list[Channel]) -> list[str]:
+def _undone(saved: Saved) -> list[str]:
+    """What was taken off the signals, and how clear it was where that was measured."""
+    if not saved.undone:
+        return [_NOTHING_UNDONE]
+    known = {} if saved.shift is None else {one.sentence: one for one in saved.shift.undone}
+    items = [f"<li>{escape(said)}{_how_clear(known.get(said))}</li>" for said in saved.undone]
+    return ["<p>This was taken off the target's signals before they were labelled:</p>", "<ul>", *items, "</ul>"]
+
+
+def _how_clear(one: Undone | None) -> str:
+    if one is None or one.margin is None or one.threshold is None:
+        return ""
+    return (
+        f' <span class="notes">The target fits the source better by {one.margin:.1f} per window with it, where '
+        f"{one.threshold:.1f} was demanded (natural logarithm of the likelihood).</span>"
+    )
+
+
+def _ranking(channels: list[Channel], *, trusted: bool) -> list[str]:
     farthest = max(channel.distance for channel in channels) or 1.0
-    rows = [_ranked(rank, channel, farthest) for rank, channel in enumerate(channels, start=1)]
+    rows = [_ranked(rank, channel, farthest, trusted) for rank, channel in enumerate(channels, start=1)]
     first, others = rows[:_AT_ONCE], rows[_AT_ONCE:]
     if not others:
-        return [_ranking_table(first)]
-    more = f"<details><summary>{counted(len(others), 'more channel')}</summary>{_ranking_table(others)}</details>"
-    return [_ranking_table(first), more]
+        return [_ranking_table(first, trusted)]
+    more = (
+        f"<details><summary>{counted(len(others), 'more channel')}</summary>{_ranking_table(others, trusted)}</details>"
+    )
+    return [_ranking_table(first, trusted), more]
 
 
-def _ranking_table(rows: list[str]) -> str:
-    head = '<tr><th>channel</th><th class="text">distance (0 = unchanged)</th><th>trust</th></tr>'
+def _ranking_table(rows: list[str], trusted: bool) -> str:
+    trust = "<th>trust</th>" if trusted else ""
+    head = f'<tr><th>channel</th><th class="text">distance (0 = unchanged)</th>{trust}</tr>'
     return f'<table class="ranking"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _ranked(rank: int, channel: Channel, farthest: float) -> str:
+def _ranked(rank: int, channel: Channel, farthest: float, trusted: bool) -> str:
+    trust = f"<td>{escape(percent(channel.weight))}</td>" if trusted else ""
     return (
         f'<tr><th scope="row">{rank}. {escape(channel.name)}</th>'
-        f'<td class="barred">{bar(channel.distance / farthest)} {channel.distance:.3f}</td>'
-        f"<td>{escape(percent(channel.weight))}</td></tr>"
+        f'<td class="barred">{bar(channel.distance / farthest)} {channel.distance:.3f}</td>{trust}</tr>'
     )
 
 

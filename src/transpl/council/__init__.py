@@ -1,0 +1,7 @@
+"""Several cheap witnesses look at an unlabelled target; what a sensor suffered is undone before they are heard."""
+
+from transpl.council.council import Council, CouncilSettings, Hearing, Standing
+from transpl.council.joining import Structure
+from transpl.council.quality import Estimate
+
+__all__ = ["Council", "CouncilSettings", "Estimate", "Hearing", "Standing", "Structure"]

@@ -1,0 +1,389 @@
+r"""The council: several witnesses in several views, joined on an unlabelled target.
+
+A *seat* is a witness in a view. On the target, log q_k = \sum_s e_{s,k} + log \pi_k + const: every seat adds evidence
+e_{s,k} for class k, weighed by how reliable it proved on this target, and \pi_k are the class shares.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+
+from transpl.council import witnesses
+from transpl.council.joining import Structure, Verdict, join
+from transpl.council.quality import Estimate, estimate_accuracy, sharpness_for
+from transpl.council.relearning import Axes, Relearned, folds, relearn
+from transpl.council.shifts import ShiftSearch, find_shift
+from transpl.council.views import VIEWS, Columns, Lens
+from transpl.council.witnesses import Sight, Witness
+from transpl.errors import one_of, whole_number, wrong
+from transpl.labels import UNKNOWN, Labelled, certain_where_known
+from transpl.windows import CHUNK, Windows
+
+Floats = NDArray[np.float64]
+WITNESSES = ("codes", "kernels", "linear", "trees")
+_RELEARNING_ROUNDS = 3
+_RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
+_NEXT_TO_NOTHING = 1e-12
+_MOST_WINDOWS = 4096  # of a target that the council adapts to; of a larger one an even sample
+
+
+@dataclass(frozen=True)
+class CouncilSettings:
+    """witnesses, views : names; a seat for each pair
+    undo : which shifts may be undone: "auto" (all kinds), "none", or kinds
+    triads : channels x, y, z of one sensor, by number or name; None: by the channels' names
+    channel_names : by which triads are found
+    random_state : seed of everything drawn
+    """
+
+    witnesses: tuple[str, ...] = WITNESSES
+    views: tuple[str, ...] = VIEWS
+    undo: str | tuple[str, ...] = "auto"
+    triads: tuple[tuple[int | str, ...], ...] | None = None
+    channel_names: tuple[str, ...] | None = None
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number("random_state", self.random_state, least=0)
+        for name in ("witnesses", "views"):
+            chosen = getattr(self, name)
+            if isinstance(chosen, str) or not chosen or len(set(chosen)) < len(chosen):
+                expected = "one or more different names"
+                raise wrong(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
+        for view in self.views:
+            one_of("views", view, VIEWS)
+        for witness in self.witnesses:
+            witnesses.find(witness)
+
+
+class Standing(NamedTuple):
+    """What the council thinks of a seat on this target, without labels."""
+
+    witness: str
+    view: str
+    accuracy: float  # estimated
+
+
+class Hearing(NamedTuple):
+    """What was said of n windows.
+
+    probabilities : (n, K) q
+    evidence : (n, S, K), what each seat adds to log q
+    bias : (K,), what is added for every window: log class shares
+    rest : (n, K), what neighbours in time, other windows of the group and known labels add
+    answers : (n, S, K), the class probabilities of each seat alone
+    """
+
+    probabilities: Floats
+    evidence: Floats
+    bias: Floats
+    rest: Floats
+    answers: Floats
+
+
+class Council:
+    """Learns from a labelled source, adapts to an unlabelled target, answers, and says how much it believed whom."""
+
+    def __init__(self, settings: CouncilSettings | None = None) -> None:
+        self.settings = CouncilSettings() if settings is None else settings
+        self.n_classes = 0
+        self.seats: list[_Seat] = []
+        self.shifts: ShiftSearch | None = None
+        self.estimate: Estimate | None = None
+        self._source_shares: Floats = np.zeros(0)
+        self._lenses: dict[str, Lens] = {}  # of the source, by view
+        self._target_lenses: dict[str, Lens] = {}
+        self._relearned: dict[int, Relearned] = {}  # by the seat whose rows they see
+        self._verdict: Verdict | None = None
+
+    def learn(self, source: Labelled) -> Self:
+        """Every seat learns from labelled source windows."""
+        self.n_classes, self.seats = source.n_classes, []
+        self._source_shares = np.bincount(source.y, minlength=source.n_classes) / len(source.y)
+        for view in self.settings.views:
+            self._lenses[view] = lens = Lens.of(view, source.windows)
+            sight = lens.see(source.windows)
+            for name in self.settings.witnesses:
+                self.seats.append(_Seat.taught(name, view, sight, source, self.settings.random_state))
+        return self
+
+    def adapt(
+        self,
+        source: Labelled | None,
+        target: Windows,
+        *,
+        prior: Floats | None = None,
+        known: NDArray[np.int64] | None = None,
+        groups: NDArray[np.int64] | None = None,
+        smooth: bool = False,
+    ) -> Hearing:
+        """Undo shifts, hear all seats on the target, judge them; always from the source's state again.
+
+        source : needed to search for shifts; None skips the search
+        prior : (K,) class shares that are known
+        known : (n,) labels that a person gave, -1 for the others
+        groups : (n,) numbers of recordings or patients; windows of one share their label
+        smooth : windows follow one another in time (within a group) and seldom change class; groups then share none
+        """
+        structure = _structure(len(target), groups, smooth)
+        self._forget_target()
+        self.shifts = None if source is None else self._search(source, target)
+        rows = _even_sample(len(target), known)
+        sample = self._undone(target[rows] if len(rows) < len(target) else target)
+        self._target_lenses = {v: lens if v == "recorded" else Lens.of(v, sample) for v, lens in self._lenses.items()}
+        answers = self._judge(sample, prior, None if known is None else known[rows], structure.of(rows))
+        heard = self._hearing(answers, structure) if len(rows) == len(target) else self.hear(target, groups, smooth)
+        return heard if known is None else _obey(heard, known)
+
+    def hear(
+        self,
+        windows: Windows,
+        groups: NDArray[np.int64] | None = None,
+        smooth: bool = False,
+        prior: Floats | None = None,
+    ) -> Hearing:
+        """What the council says of windows of the target; before `adapt`, the mean of the recorded views.
+
+        prior : (K,) class shares in the place of those of `adapt`
+        """
+        parts = [self._answers(self._rows(self._undone(part))) for _, part in windows.chunks(CHUNK)]
+        return self._hearing(np.concatenate(parts, axis=1), _structure(len(windows), groups, smooth), prior)
+
+    def rows(self, seat: int, windows: Windows) -> NDArray:
+        """Windows of the target as the witness of a seat takes them, (n, ...)."""
+        chosen, lenses = self.seats[seat], self._target_lenses or self._lenses
+        return chosen.rows(lenses[chosen.view].see(self._undone(windows)), adapting=False)
+
+    @property
+    def seat_names(self) -> list[tuple[str, str]]:
+        """(witness, view) of every seat, those that relearned from the council's labels last."""
+        found = [(seat.name, seat.view) for seat in self.seats]
+        return found + [(f"relearned {found[at][0]}", found[at][1]) for at in self._relearned]
+
+    def standings(self) -> list[Standing]:
+        """Seats with their estimated accuracy on this target; none before `adapt`."""
+        if self._verdict is None:
+            return []
+        accuracies = self._verdict.accuracies.tolist()
+        return [Standing(*names, accuracy) for names, accuracy in zip(self.seat_names, accuracies, strict=True)]
+
+    def unadapted(self) -> Council:
+        """The council as it was after `learn`."""
+        alone = copy.copy(self)
+        alone.seats = [replace(seat, target_columns=None, adapted=None) for seat in self.seats]
+        alone._forget_target()
+        return alone
+
+    def arrays(self) -> dict[str, NDArray]:
+        """All that was learnt, as named arrays to save."""
+        found: dict[str, NDArray] = {"source_shares": self._source_shares}
+        for view, lens in self._lenses.items():
+            found |= _prefixed(f"lens.{view}", lens.arrays())
+        for view, lens in self._target_lenses.items():
+            found |= _prefixed(f"target_lens.{view}", lens.arrays())
+        for seat in self.seats:
+            found |= _prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
+        for at, relearned in self._relearned.items():
+            found |= _prefixed(f"relearned.{at}", relearned.arrays())
+        if self._verdict is not None:
+            found |= _prefixed("verdict", self._verdict.arrays())
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """All that was learnt and is no array, as JSON holds it."""
+        return {
+            "n_classes": self.n_classes,
+            "adapted": self._verdict is not None,
+            "relearned": list(self._relearned),
+            "shifts": None if self.shifts is None else self.shifts.to_json(),
+            "estimate": None if self.estimate is None else list(self.estimate),
+        }
+
+    def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Self:
+        """Take up what `arrays` and `facts` gave."""
+        self.n_classes, self._source_shares = int(facts["n_classes"]), arrays["source_shares"]
+        self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
+        self.estimate = None if facts["estimate"] is None else Estimate(*facts["estimate"])
+        self._lenses, self._target_lenses, self.seats = {}, {}, []
+        for view in self.settings.views:
+            self._lenses[view] = Lens(view, **_under(f"lens.{view}", arrays))
+            if facts["adapted"]:
+                self._target_lenses[view] = Lens(view, **_under(f"target_lens.{view}", arrays))
+            for name in self.settings.witnesses:
+                kept = _under(f"seat.{view}.{name}", arrays)
+                self.seats.append(_Seat.restored(name, view, kept, self.n_classes, self.settings.random_state))
+        self._relearned = {
+            int(at): Relearned.from_arrays(_under(f"relearned.{at}", arrays)) for at in facts["relearned"]
+        }
+        self._verdict = Verdict.from_arrays(_under("verdict", arrays)) if facts["adapted"] else None
+        return self
+
+    def _forget_target(self) -> None:
+        self.shifts, self.estimate, self._verdict, self._target_lenses, self._relearned = None, None, None, {}, {}
+
+    def _search(self, source: Labelled, target: Windows) -> ShiftSearch:
+        settings = self.settings
+        return find_shift(
+            source.windows,
+            source.y,
+            target,
+            channel_names=settings.channel_names,
+            triads=settings.triads,
+            allow=settings.undo,
+        )
+
+    def _judge(
+        self, target: Windows, prior: Floats | None, known: NDArray[np.int64] | None, structure: Structure
+    ) -> Floats:
+        """Find out how reliable each seat is, and let some relearn from the council's labels; what all of them say."""
+        given: dict[str, Any] = {"prior": prior, "known": known, "structure": structure}
+        rows = self._rows(target, adapting=True)
+        from_source = self._answers(rows)
+        verdict, q = join(from_source, self._source_shares, **given)
+        sources = {at: Axes.of(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM}
+        fold = folds(len(target), structure.groups, self.settings.random_state)
+        answers = from_source
+        for _ in range(_RELEARNING_ROUNDS if sources else 0):
+            learnt = {at: relearn(axes, rows[at], q, fold) for at, axes in sources.items()}
+            self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
+            answers = np.concatenate([from_source, np.stack([said for _, said in learnt.values()])])
+            verdict, q = join(answers, self._source_shares, **given)
+        self.estimate = estimate_accuracy(from_source, [seat.view for seat in self.seats], q)
+        scores = verdict.evidence(answers).sum(axis=0) + verdict.bias
+        self._verdict = verdict.calibrated(answers, sharpness_for(scores, self.estimate.accuracy))
+        return self._answers(rows)
+
+    def _undone(self, windows: Windows) -> Windows:
+        if self.shifts is None or not self.shifts.shifts:
+            return windows
+        return Windows(self.shifts.undo(windows.in_memory().values), windows.lengths)
+
+    def _rows(self, windows: Windows, adapting: bool = False) -> list[NDArray]:
+        """What every seat makes of windows; `adapting` takes these for the target's columns."""
+        lenses = self._target_lenses or self._lenses
+        sights = {view: lens.see(windows) for view, lens in lenses.items()}
+        return [seat.rows(sights[seat.view], adapting) for seat in self.seats]
+
+    def _answers(self, rows: list[NDArray]) -> Floats:
+        """(S, n, K)"""
+        said = [seat.answer(seen) for seat, seen in zip(self.seats, rows, strict=True)]
+        return np.stack(said + [relearned.answer(rows[at]) for at, relearned in self._relearned.items()])
+
+    def _hearing(self, answers: Floats, structure: Structure, prior: Floats | None = None) -> Hearing:
+        if self._verdict is None:
+            evidence, bias = self._unjudged(answers), np.zeros(self.n_classes)
+            log_q = log_softmax(evidence.sum(axis=0), axis=1)
+        else:
+            verdict = self._verdict if prior is None else self._verdict.with_shares(prior)
+            evidence, bias = verdict.evidence(answers), verdict.bias
+            log_q = verdict.log_probabilities(evidence, structure)
+        rest = log_q - log_softmax(evidence.sum(axis=0) + bias, axis=1)
+        return Hearing(np.exp(log_q), evidence.transpose(1, 0, 2), bias, rest, answers.transpose(1, 0, 2))
+
+    def _unjudged(self, answers: Floats) -> Floats:
+        """Before `adapt` the windows are taken for the source's: the mean of what is said in the recorded view."""
+        heard = np.array([seat.view == "recorded" for seat in self.seats])
+        heard = heard if heard.any() else ~heard
+        return np.where(heard[:, None, None], np.log(answers) / heard.sum(), 0.0)
+
+
+@dataclass
+class _Seat:
+    """A witness in a view, with the columns of its rows as the source, and since `adapt` the target, shows them.
+
+    adapted : the witness once it has seen the target's rows; itself for most
+    """
+
+    name: str
+    view: str
+    witness: Witness
+    columns: Columns | None
+    target_columns: Columns | None = None
+    adapted: Witness | None = None
+
+    @classmethod
+    def taught(cls, name: str, view: str, sight: Sight, source: Labelled, seed: int) -> Self:
+        witness = witnesses.find(name)(seed)
+        witness.prepare(sight)
+        rows = witness.rows(sight)
+        columns = Columns.of(rows) if witness.per_column else None
+        witness.learn(rows if columns is None else columns.see(rows), source.y, source.n_classes)
+        return cls(name, view, witness, columns)
+
+    @classmethod
+    def restored(cls, name: str, view: str, arrays: dict[str, NDArray], n_classes: int, seed: int) -> Self:
+        kept = ("columns", "target_columns", "witness", "adapted")
+        columns, target_columns, witness, adapted = (_under(part, arrays) for part in kept)
+        found = witnesses.find(name)
+        return cls(
+            name,
+            view,
+            found(seed).restore(witness, n_classes),
+            Columns(**columns) if columns else None,
+            Columns(**target_columns) if target_columns else None,
+            found(seed).restore(adapted, n_classes) if adapted else None,
+        )
+
+    def rows(self, sight: Sight, adapting: bool) -> NDArray:
+        """(n, ...); `adapting` adapts columns and witness to these windows, unless the view is "recorded"."""
+        rows = self.witness.rows(sight)
+        if self.columns is not None:
+            if adapting:
+                self.target_columns = self.columns if self.view == "recorded" else Columns.of(rows)
+            rows = (self.target_columns or self.columns).see(rows)
+        if adapting:
+            self.adapted = self.witness if self.view == "recorded" else self.witness.adapted_to(rows)
+        return rows
+
+    def answer(self, rows: NDArray) -> Floats:
+        """(n, K) of what `rows` gave."""
+        return (self.adapted or self.witness).answer(rows)
+
+    def arrays(self) -> dict[str, NDArray]:
+        found = _prefixed("witness", self.witness.arrays())
+        if self.columns is not None:
+            found |= _prefixed("columns", self.columns.arrays())
+        if self.target_columns is not None:
+            found |= _prefixed("target_columns", self.target_columns.arrays())
+        if self.adapted is not None and self.adapted is not self.witness:
+            found |= _prefixed("adapted", self.adapted.arrays())
+        return found
+
+
+def _structure(n: int, groups: NDArray[np.int64] | None, smooth: bool) -> Structure:
+    if groups is not None and len(groups) != n:
+        raise wrong("groups", expected=f"{n} numbers", got=len(groups), advice="Give one per window.")
+    if smooth:
+        return Structure(sequences=np.zeros(n, np.int64) if groups is None else groups)
+    return Structure(groups=groups)
+
+
+def _even_sample(n: int, known: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Rows to adapt to; those with a known label are always among them."""
+    rows = np.linspace(0, n - 1, min(n, _MOST_WINDOWS)).astype(np.int64)
+    return rows if known is None else np.union1d(rows, np.flatnonzero(known != UNKNOWN))
+
+
+def _obey(heard: Hearing, known: NDArray[np.int64]) -> Hearing:
+    """Windows that a person labelled have that label, whatever was said of them."""
+    q = certain_where_known(heard.probabilities, known)
+    log_q = np.log(np.maximum(q, _NEXT_TO_NOTHING))
+    log_q -= logsumexp(log_q, axis=1, keepdims=True)
+    said = log_softmax(heard.evidence.sum(axis=1) + heard.bias, axis=1)
+    rest = np.where((known != UNKNOWN)[:, None], log_q - said, heard.rest)
+    return heard._replace(probabilities=q, rest=rest)
+
+
+def _prefixed(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    return {name.removeprefix(f"{prefix}."): a for name, a in arrays.items() if name.startswith(f"{prefix}.")}

@@ -1,0 +1,76 @@
+"""Windows of a target that arrives in batches: a sample of bounded size that does not depend on order or batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl.windows import CHUNK, Windows
+
+MOST = 4096  # windows; more hardly change how the witnesses are judged
+
+
+@dataclass(frozen=True, eq=False)
+class TargetSample:
+    """The at most `MOST` windows whose content has the smallest hash, in the order of their hashes.
+
+    A hash is as good as a random number drawn for each window, so this is a uniform sample without replacement; but it
+    stays the same number wherever and whenever the window comes.
+    """
+
+    windows: Windows
+    digests: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, windows: Windows) -> Self:
+        """The sample of a single batch of any size; a chunk of it is in memory."""
+        first, *others = (cls._of_chunk(part.in_memory()) for _, part in windows.chunks(CHUNK))
+        for other in others:
+            first = first._joined_with(other)
+        return first
+
+    def with_more(self, windows: Windows) -> Self:
+        """The sample after another batch."""
+        return self._joined_with(type(self).of(windows))
+
+    @classmethod
+    def _of_chunk(cls, windows: Windows) -> Self:
+        digests = [_digest(values[:, :n]) for values, n in zip(windows.values, windows.lengths, strict=True)]
+        return cls._smallest(windows, digests)
+
+    def _joined_with(self, other: Self) -> Self:
+        return self._smallest(_joined(self.windows, other.windows), [*self.digests, *other.digests])
+
+    @classmethod
+    def _smallest(cls, windows: Windows, digests: Sequence[bytes]) -> Self:
+        order = sorted(range(len(digests)), key=digests.__getitem__)[:MOST]
+        return cls(_trimmed(windows[np.array(order)]), tuple(digests[i] for i in order))
+
+    def arrays(self) -> dict[str, NDArray]:
+        """As named arrays, to be saved."""
+        return {"values": self.windows.values, "lengths": self.windows.lengths}
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray]) -> Self:
+        """The sample that `arrays` gave."""
+        return cls.of(Windows(arrays["values"], arrays["lengths"]))
+
+
+def _digest(values: NDArray[np.float32]) -> bytes:
+    return hashlib.blake2b(values.astype("<f4").tobytes(), digest_size=16).digest()
+
+
+def _joined(one: Windows, other: Windows) -> Windows:
+    steps = max(one.values.shape[2], other.values.shape[2])
+    values = [np.pad(w.values, ((0, 0), (0, 0), (0, steps - w.values.shape[2]))) for w in (one, other)]
+    return Windows(np.concatenate(values), np.concatenate([one.lengths, other.lengths]))
+
+
+def _trimmed(windows: Windows) -> Windows:
+    """Without the padding that only a window needed which is no longer there."""
+    return Windows(np.ascontiguousarray(windows.values[:, :, : int(windows.lengths.max())]), windows.lengths)

@@ -1,0 +1,77 @@
+"""Many random trees on statistics of the window."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import ExtraTreesClassifier
+
+from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, as_arrays, register, with_all_classes
+from transpl.council.witnesses.statistics import statistics
+
+N_TREES = 200
+_AT_ONCE = 1 << 22  # windows times trees
+_LEAF = -1
+
+
+@register
+class Trees(Witness):
+    """Extremely randomised trees (Geurts, Ernst and Wehenkel 2006) on the same statistics as `linear`.
+
+    After learning, the forest is plain arrays: one row per node of all trees, one after the other.
+    """
+
+    name = "trees"
+
+    def rows(self, sight: Sight) -> NDArray:
+        return sight.once("statistics", statistics)
+
+    def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
+        forest = ExtraTreesClassifier(N_TREES, min_samples_leaf=2, random_state=self.seed, n_jobs=1)
+        forest.fit(rows.astype(np.float32), y)
+        trees = [estimator.tree_ for estimator in forest.estimators_]
+        self.n_classes, self.classes = n_classes, forest.classes_.astype(np.int64)
+        self.roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]]).astype(np.int64)
+        self.left, self.right = (
+            np.concatenate(
+                [
+                    np.where(getattr(t, f"children_{side}") < 0, _LEAF, getattr(t, f"children_{side}") + root)
+                    for t, root in zip(trees, self.roots, strict=True)
+                ]
+            ).astype(np.int32)
+            for side in ("left", "right")
+        )
+        self.feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
+        self.threshold = np.concatenate([tree.threshold for tree in trees])
+        shares = np.concatenate([tree.value[:, 0, :] for tree in trees])
+        self.shares = (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
+        return self
+
+    def answer(self, rows: NDArray) -> Floats:
+        x = np.asarray(rows, np.float32)
+        at_once = max(1, _AT_ONCE // len(self.roots))
+        parts = [self._mean_share(x[first : first + at_once]) for first in range(0, len(x), at_once)]
+        return with_all_classes(np.concatenate(parts), self.classes, self.n_classes, least=1e-3)
+
+    def _mean_share(self, x: NDArray[np.float32]) -> Floats:
+        """The mean over trees of the class shares in the leaf where each row ends."""
+        node = np.tile(self.roots, (len(x), 1))
+        row = np.arange(len(x))[:, None]
+        while True:
+            inner = self.left[node] != _LEAF
+            if not inner.any():
+                return self.shares[node].mean(axis=1, dtype=np.float64)
+            goes_left = x[row, np.maximum(self.feature[node], 0)] <= self.threshold[node]
+            node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
+
+    def arrays(self) -> Arrays:
+        kept = ("classes", "roots", "left", "right", "feature", "threshold", "shares")
+        return as_arrays(**{name: getattr(self, name) for name in kept})
+
+    def restore(self, arrays: Arrays, n_classes: int) -> Self:
+        self.n_classes = n_classes
+        for name, values in arrays.items():
+            setattr(self, name, values)
+        return self
