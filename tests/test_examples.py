@@ -7,6 +7,10 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
+from conftest import make_waves
+
+from transpl.council.witnesses import base
 from transpl.methods import registry
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -21,3 +25,28 @@ def test_a_new_method_in_the_benchmark(monkeypatch, capsys):
     assert head.split() == ["pair", "method", "accuracy", "macro-F1", "seconds"]
     assert [row.split()[3] for row in rows] == ["no-adapt", "softmax", "euclidean"] * 2
     assert all(re.search(r" [01]\.\d{3} +[01]\.\d{3} +\d+\.\d$", row) for row in rows)
+
+
+def test_a_new_witness_in_the_council(monkeypatch, capsys):
+    base.names()
+    monkeypatch.setattr(base, "_registered", dict(base._registered))  # what it registers is forgotten again
+    runpy.run_path(str(EXAMPLES / "new_witness.py"), run_name="__main__")
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["pair", "witnesses", "accuracy", "estimated", "rhythm", "here"]
+    assert ["rhythm" in row for row in rows] == [False, True] * 2
+    assert all(0 < float(row.split()[-1]) <= 1 for row in rows if "rhythm" in row)
+
+
+def test_the_new_witness_learns_and_is_restored(monkeypatch):
+    monkeypatch.setattr(base, "_registered", dict(base._registered))
+    rhythm = runpy.run_path(str(EXAMPLES / "new_witness.py"))["Rhythm"]
+    X, y = make_waves(30, 0, n_classes=3)
+    sight = base.Sight(X, np.full(len(X), X.shape[2]))
+    rows = rhythm().rows(sight)
+    witness = rhythm().learn(rows, y, 4)  # the last class has no window
+    p = witness.answer(rows)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert (p > 0).all()
+    assert (p.argmax(axis=1) == y).mean() > 0.9
+    assert p[:, 3].max() < 1e-5
+    assert np.array_equal(rhythm().restore(witness.arrays(), 4).answer(rows), p)

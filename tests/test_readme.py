@@ -21,11 +21,9 @@ def blocks(language: str) -> list[str]:
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python_blocks_run(code, capsys):
-    """As printed, but for one epoch."""
-    assert "max_epochs=60" in code
-    exec(compile(code.replace("max_epochs=60", "max_epochs=1"), "README.md", "exec"), {"__name__": "readme"})
-    printed = capsys.readouterr().out
-    assert re.search(r"before 0\.\d+\nafter  0\.\d+\n\{'ax'", printed)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    before, after = re.match(r"before (0\.\d+)\nafter  (0\.\d+)\nestimated 0\.\d\d", capsys.readouterr().out).groups()
+    assert float(after) > float(before)
 
 
 def test_make_targets_of_the_readme_exist():
@@ -57,25 +55,6 @@ def test_commands_of_the_readme_run(monkeypatch, capsys, tmp_path):
 def test_links_of_the_readme_lead_somewhere():
     for link in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / link).exists(), link
-
-
-def test_figures_of_the_readme_are_those_of_the_guide():
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    rows = {
-        pair: re.findall(r"\d+\.\d", line)
-        for line in guide.splitlines()
-        for pair in re.findall(r"^\| (\d+ → \d+) \|", line)
-    }
-    ours = {
-        pair: re.findall(r"\d+\.\d", line)
-        for line in README.splitlines()
-        for pair in re.findall(r"^\| user (\d+ → \d+) \|", line)
-    }
-    assert len(ours) == 2
-    assert ours == rows
-    (all_pairs,) = (line for line in README.splitlines() if line.startswith("| all ten pairs"))
-    for figure in re.findall(r"\d+\.\d", all_pairs):
-        assert figure in guide
 
 
 def test_readme_names_the_python_that_the_package_needs():

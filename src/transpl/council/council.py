@@ -22,6 +22,7 @@ from transpl.council.relearning import Axes, Relearned, folds, relearn
 from transpl.council.shifts import ShiftSearch, find_shift
 from transpl.council.views import VIEWS, Columns, Lens
 from transpl.council.witnesses import Sight, Witness
+from transpl.council.witnesses.codes import TransitionWitness
 from transpl.errors import one_of, whole_number, wrong
 from transpl.labels import UNKNOWN, Labelled, certain_where_known
 from transpl.windows import CHUNK, Windows
@@ -29,6 +30,7 @@ from transpl.windows import CHUNK, Windows
 Floats = NDArray[np.float64]
 WITNESSES = ("codes", "kernels", "linear", "trees")
 _RELEARNING_ROUNDS = 3
+_CLEARLY_LIKELIER = 0.1  # of the log likelihood; no development target with all its classes gained more than 0.09
 _RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
 _NEXT_TO_NOTHING = 1e-12
 _MOST_WINDOWS = 4096  # of a target that the council adapts to; of a larger one an even sample
@@ -94,24 +96,21 @@ class Council:
     def __init__(self, settings: CouncilSettings | None = None) -> None:
         self.settings = CouncilSettings() if settings is None else settings
         self.n_classes = 0
-        self.seats: list[_Seat] = []
         self.shifts: ShiftSearch | None = None
         self.estimate: Estimate | None = None
         self._source_shares: Floats = np.zeros(0)
-        self._lenses: dict[str, Lens] = {}  # of the source, by view
+        self._source = _Taught({}, [])  # what learnt from the source as it is
+        self._heard = self._source  # what is heard: the same, unless a channel is dead in the target
         self._target_lenses: dict[str, Lens] = {}
         self._relearned: dict[int, Relearned] = {}  # by the seat whose rows they see
         self._verdict: Verdict | None = None
 
     def learn(self, source: Labelled) -> Self:
         """Every seat learns from labelled source windows."""
-        self.n_classes, self.seats = source.n_classes, []
+        self.n_classes = source.n_classes
         self._source_shares = np.bincount(source.y, minlength=source.n_classes) / len(source.y)
-        for view in self.settings.views:
-            self._lenses[view] = lens = Lens.of(view, source.windows)
-            sight = lens.see(source.windows)
-            for name in self.settings.witnesses:
-                self.seats.append(_Seat.taught(name, view, sight, source, self.settings.random_state))
+        self._source = _Taught.by(source, self.settings)
+        self._forget_target()
         return self
 
     def adapt(
@@ -133,13 +132,11 @@ class Council:
         smooth : windows follow one another in time (within a group) and seldom change class; groups then share none
         """
         structure = _structure(len(target), groups, smooth)
-        self._forget_target()
-        self.shifts = None if source is None else self._search(source, target)
-        rows = _even_sample(len(target), known)
-        sample = self._undone(target[rows] if len(rows) < len(target) else target)
-        self._target_lenses = {v: lens if v == "recorded" else Lens.of(v, sample) for v, lens in self._lenses.items()}
-        answers = self._judge(sample, prior, None if known is None else known[rows], structure.of(rows))
-        heard = self._hearing(answers, structure) if len(rows) == len(target) else self.hear(target, groups, smooth)
+        if known is not None and structure.groups is not None:
+            known = _spread(known, structure.groups)
+        fresh = self.unadapted()  # a call that fails leaves what was
+        heard = fresh._adapt(source, target, prior, known, structure)
+        self.__dict__.update(fresh.__dict__)
         return heard if known is None else _obey(heard, known)
 
     def hear(
@@ -153,13 +150,17 @@ class Council:
 
         prior : (K,) class shares in the place of those of `adapt`
         """
-        parts = [self._answers(self._rows(self._undone(part))) for _, part in windows.chunks(CHUNK)]
-        return self._hearing(np.concatenate(parts, axis=1), _structure(len(windows), groups, smooth), prior)
+        return self._hearing(self._said(windows), _structure(len(windows), groups, smooth), prior)
 
     def rows(self, seat: int, windows: Windows) -> NDArray:
         """Windows of the target as the witness of a seat takes them, (n, ...)."""
-        chosen, lenses = self.seats[seat], self._target_lenses or self._lenses
+        chosen, lenses = self.seats[seat], self._target_lenses or self._heard.lenses
         return chosen.rows(lenses[chosen.view].see(self._undone(windows)), adapting=False)
+
+    @property
+    def seats(self) -> list[_Seat]:
+        """Those that learnt from the source."""
+        return self._heard.seats
 
     @property
     def seat_names(self) -> list[tuple[str, str]]:
@@ -177,19 +178,18 @@ class Council:
     def unadapted(self) -> Council:
         """The council as it was after `learn`."""
         alone = copy.copy(self)
-        alone.seats = [replace(seat, target_columns=None, adapted=None) for seat in self.seats]
+        seats = [replace(seat, target_columns=None, adapted=None) for seat in self._source.seats]
+        alone._source = _Taught(self._source.lenses, seats)
         alone._forget_target()
         return alone
 
     def arrays(self) -> dict[str, NDArray]:
         """All that was learnt, as named arrays to save."""
-        found: dict[str, NDArray] = {"source_shares": self._source_shares}
-        for view, lens in self._lenses.items():
-            found |= _prefixed(f"lens.{view}", lens.arrays())
+        found = {"source_shares": self._source_shares} | _prefixed("source", self._source.arrays())
+        if self._heard is not self._source:
+            found |= _prefixed("heard", self._heard.arrays())
         for view, lens in self._target_lenses.items():
             found |= _prefixed(f"target_lens.{view}", lens.arrays())
-        for seat in self.seats:
-            found |= _prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
         for at, relearned in self._relearned.items():
             found |= _prefixed(f"relearned.{at}", relearned.arrays())
         if self._verdict is not None:
@@ -201,6 +201,7 @@ class Council:
         return {
             "n_classes": self.n_classes,
             "adapted": self._verdict is not None,
+            "heard": "source" if self._heard is self._source else "heard",
             "relearned": list(self._relearned),
             "shifts": None if self.shifts is None else self.shifts.to_json(),
             "estimate": None if self.estimate is None else list(self.estimate),
@@ -211,14 +212,12 @@ class Council:
         self.n_classes, self._source_shares = int(facts["n_classes"]), arrays["source_shares"]
         self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
         self.estimate = None if facts["estimate"] is None else Estimate(*facts["estimate"])
-        self._lenses, self._target_lenses, self.seats = {}, {}, []
-        for view in self.settings.views:
-            self._lenses[view] = Lens(view, **_under(f"lens.{view}", arrays))
-            if facts["adapted"]:
-                self._target_lenses[view] = Lens(view, **_under(f"target_lens.{view}", arrays))
-            for name in self.settings.witnesses:
-                kept = _under(f"seat.{view}.{name}", arrays)
-                self.seats.append(_Seat.restored(name, view, kept, self.n_classes, self.settings.random_state))
+        self._source = _Taught.restored(_under("source", arrays), self.settings, self.n_classes)
+        self._heard = self._source
+        if facts["heard"] != "source":
+            self._heard = _Taught.restored(_under("heard", arrays), self.settings, self.n_classes)
+        adapted = self.settings.views if facts["adapted"] else ()
+        self._target_lenses = {view: Lens(view, **_under(f"target_lens.{view}", arrays)) for view in adapted}
         self._relearned = {
             int(at): Relearned.from_arrays(_under(f"relearned.{at}", arrays)) for at in facts["relearned"]
         }
@@ -227,6 +226,37 @@ class Council:
 
     def _forget_target(self) -> None:
         self.shifts, self.estimate, self._verdict, self._target_lenses, self._relearned = None, None, None, {}, {}
+        self._heard = self._source
+
+    def _source_without_dead_channels(self, source: Labelled) -> _Taught:
+        """What must not rely on a channel that is dead in the target has to learn without it."""
+        if self.shifts is None or not any(shift.dead for shift in self.shifts.shifts):
+            return self._source
+        blank = Windows(self.shifts.undo_source(source.windows.in_memory().values), source.windows.lengths)
+        return _Taught.by(Labelled(blank, source.y, source.n_classes), self.settings)
+
+    def _adapt(
+        self,
+        source: Labelled | None,
+        target: Windows,
+        prior: Floats | None,
+        known: NDArray[np.int64] | None,
+        structure: Structure,
+    ) -> Hearing:
+        if source is not None:
+            self.shifts = self._search(source, target)
+            self._heard = self._source_without_dead_channels(source)
+        rows = _even_sample(len(target), known)
+        sample = self._undone(target[rows] if len(rows) < len(target) else target)
+        lenses = self._heard.lenses.items()
+        self._target_lenses = {v: lens if v == "recorded" else Lens.of(v, sample) for v, lens in lenses}
+        answers = self._judge(sample, prior, None if known is None else known[rows], structure.of(rows))
+        if len(rows) == len(target):
+            return self._hearing(answers, structure)
+        assert self._verdict is not None
+        # Neighbours in the sample are several windows apart.
+        self._verdict = replace(self._verdict, stays=self._verdict.stays ** (len(rows) / len(target)))
+        return self._hearing(self._said(target), structure)
 
     def _search(self, source: Labelled, target: Windows) -> ShiftSearch:
         settings = self.settings
@@ -243,31 +273,54 @@ class Council:
         self, target: Windows, prior: Floats | None, known: NDArray[np.int64] | None, structure: Structure
     ) -> Floats:
         """Find out how reliable each seat is, and let some relearn from the council's labels; what all of them say."""
-        given: dict[str, Any] = {"prior": prior, "known": known, "structure": structure}
         rows = self._rows(target, adapting=True)
         from_source = self._answers(rows)
-        verdict, q = join(from_source, self._source_shares, **given)
+        heard = self._seats_to_hear(rows)
+        given: dict[str, Any] = {"prior": prior, "known": known, "structure": structure}
+        verdict, q = join(from_source, self._source_shares, heard=heard, **given)
         sources = {at: Axes.of(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM}
-        fold = folds(len(target), structure.groups, self.settings.random_state)
+        fold = folds(len(target), structure.recordings, self.settings.random_state)
         answers = from_source
-        for _ in range(_RELEARNING_ROUNDS if sources else 0):
+        for _ in range(_RELEARNING_ROUNDS if sources and heard.all() else 0):
             learnt = {at: relearn(axes, rows[at], q, fold) for at, axes in sources.items()}
             self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
             answers = np.concatenate([from_source, np.stack([said for _, said in learnt.values()])])
             verdict, q = join(answers, self._source_shares, **given)
         self.estimate = estimate_accuracy(from_source, [seat.view for seat in self.seats], q)
-        scores = verdict.evidence(answers).sum(axis=0) + verdict.bias
+        scores = verdict.log_probabilities(verdict.evidence(answers), structure)
         self._verdict = verdict.calibrated(answers, sharpness_for(scores, self.estimate.accuracy))
         return self._answers(rows)
+
+    def _seats_to_hear(self, rows: list[NDArray]) -> NDArray[np.bool_]:
+        """All, unless the source's transition matrices find the target likelier as recorded than standardised.
+
+        Then the target's own means and deviations mislead: it lacks classes that the source has.
+        """
+        fits = {
+            seat.view: float(seat.witness.log_likelihoods(seen).max(axis=1).mean())
+            for seat, seen in zip(self.seats, rows, strict=True)
+            if seat.name == "codes" and isinstance(seat.witness, TransitionWitness)
+        }
+        recorded = np.array([seat.view == "recorded" for seat in self.seats])
+        if {"recorded", "standardised"} <= fits.keys():
+            gained = fits["recorded"] - fits["standardised"]
+            if gained > _CLEARLY_LIKELIER * abs(fits["standardised"]):
+                return recorded
+        return np.ones(len(self.seats), bool)
 
     def _undone(self, windows: Windows) -> Windows:
         if self.shifts is None or not self.shifts.shifts:
             return windows
         return Windows(self.shifts.undo(windows.in_memory().values), windows.lengths)
 
+    def _said(self, windows: Windows) -> Floats:
+        """What every seat answers, (S, n, K); beside it, one chunk is in memory."""
+        parts = [self._answers(self._rows(self._undone(part))) for _, part in windows.chunks(CHUNK)]
+        return np.concatenate(parts, axis=1)
+
     def _rows(self, windows: Windows, adapting: bool = False) -> list[NDArray]:
         """What every seat makes of windows; `adapting` takes these for the target's columns."""
-        lenses = self._target_lenses or self._lenses
+        lenses = self._target_lenses or self._heard.lenses
         sights = {view: lens.see(windows) for view, lens in lenses.items()}
         return [seat.rows(sights[seat.view], adapting) for seat in self.seats]
 
@@ -357,6 +410,41 @@ class _Seat:
         return found
 
 
+@dataclass(frozen=True)
+class _Taught:
+    """What learnt from a source: its lens for each view, and the seats."""
+
+    lenses: dict[str, Lens]
+    seats: list[_Seat]
+
+    @classmethod
+    def by(cls, source: Labelled, settings: CouncilSettings) -> Self:
+        lenses = {view: Lens.of(view, source.windows) for view in settings.views}
+        seats = []
+        for view, lens in lenses.items():
+            sight = lens.see(source.windows)
+            seats += [_Seat.taught(name, view, sight, source, settings.random_state) for name in settings.witnesses]
+        return cls(lenses, seats)
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray], settings: CouncilSettings, n_classes: int) -> Self:
+        lenses = {view: Lens(view, **_under(f"lens.{view}", arrays)) for view in settings.views}
+        seats = [
+            _Seat.restored(name, view, _under(f"seat.{view}.{name}", arrays), n_classes, settings.random_state)
+            for view in settings.views
+            for name in settings.witnesses
+        ]
+        return cls(lenses, seats)
+
+    def arrays(self) -> dict[str, NDArray]:
+        found: dict[str, NDArray] = {}
+        for view, lens in self.lenses.items():
+            found |= _prefixed(f"lens.{view}", lens.arrays())
+        for seat in self.seats:
+            found |= _prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
+        return found
+
+
 def _structure(n: int, groups: NDArray[np.int64] | None, smooth: bool) -> Structure:
     if groups is not None and len(groups) != n:
         raise wrong("groups", expected=f"{n} numbers", got=len(groups), advice="Give one per window.")
@@ -369,6 +457,16 @@ def _even_sample(n: int, known: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Rows to adapt to; those with a known label are always among them."""
     rows = np.linspace(0, n - 1, min(n, _MOST_WINDOWS)).astype(np.int64)
     return rows if known is None else np.union1d(rows, np.flatnonzero(known != UNKNOWN))
+
+
+def _spread(known: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels of windows for all windows of their groups; where people disagree, the label given most."""
+    found = known.copy()
+    for group in np.unique(groups[known != UNKNOWN]):
+        rows = groups == group
+        given = known[rows & (known != UNKNOWN)]
+        found[rows] = np.bincount(given).argmax()
+    return found
 
 
 def _obey(heard: Hearing, known: NDArray[np.int64]) -> Hearing:

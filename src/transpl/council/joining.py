@@ -37,7 +37,7 @@ _RIGHT_SYMBOL = 4.0  # and on top of it for the right one
 _WINDOWS_PER_CLASS = 25  # that a confusion is learnt from at most
 _SOURCE_SHARES = 1.0  # how much the source's class shares weigh, in targets
 _LEAST_SHARE = 1e-6  # of a class that a given prior excludes
-_KNOWN_WINDOW = 5.0  # windows that one labelled by a person counts for
+_KNOWN_WINDOW = 10.0  # windows that one labelled by a person counts for
 _STAYS = 0.9  # probability that the next window has the same class, before it is estimated
 
 
@@ -50,6 +50,12 @@ class Structure(NamedTuple):
 
     groups: Ints | None = None
     sequences: Ints | None = None
+
+    @property
+    def recordings(self) -> Ints | None:
+        """(n,) which recording a window is of, if there are several."""
+        found = self.groups if self.groups is not None else self.sequences
+        return None if found is None or (found == found[0]).all() else found
 
     def of(self, rows: Ints) -> Structure:
         """That of some of the windows."""
@@ -121,6 +127,7 @@ def join(
     answers: Floats,
     source_shares: Floats,
     *,
+    heard: NDArray[np.bool_] | None = None,
     prior: Floats | None = None,
     known: Ints | None = None,
     structure: Structure | None = None,
@@ -128,6 +135,7 @@ def join(
     """Judge seats by their answers (S, n, K) on the target; the verdict, and q (n, K).
 
     source_shares : (K,), to which the target's shares are drawn
+    heard : (S,) seats that have a say; by default all. The others are judged and weigh nothing
     prior : (K,) the target's shares, if they are known
     known : (n,) labels that a person gave, -1 for the others
     """
@@ -135,11 +143,13 @@ def join(
     S, n, K = answers.shape
     thresholds = _thresholds(answers)
     symbols = symbols_of(answers, thresholds)
-    weights = redundancy_weights(answers.argmax(axis=2))
+    heard = np.ones(S, bool) if heard is None else heard
+    weights = np.zeros(S)
+    weights[heard] = redundancy_weights(answers[heard].argmax(axis=2))
     given = np.full(n, UNKNOWN) if known is None else known
     counted = np.where(given == UNKNOWN, 1.0, _KNOWN_WINDOW)
     counted *= min(1.0, _WINDOWS_PER_CLASS * K / n)
-    q = _certain(answers.mean(axis=0), given)
+    q = _certain(answers[heard].mean(axis=0), given)
     verdict = Verdict(thresholds, weights, np.empty((S, K, K * LEVELS)), np.full(K, 1 / K), np.zeros(S))
     for _ in range(_ROUNDS):
         verdict = replace(

@@ -110,7 +110,7 @@ def _learn(z: Floats, q: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         spread += (apart * q[:, k : k + 1]).T @ apart
     spread /= len(z)
     size = np.trace(spread) / d if d else 0.0
-    precision: Floats = np.linalg.inv((1 - _SHRINKAGE) * spread + (_SHRINKAGE * size + _LEAST) * np.eye(d))
+    precision = np.linalg.inv((1 - _SHRINKAGE) * spread + (_SHRINKAGE * size + _LEAST) * np.eye(d)).astype(np.float64)
     return means, precision, sizes >= _LEAST_WINDOWS
 
 

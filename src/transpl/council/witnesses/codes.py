@@ -17,7 +17,7 @@ from transpl.windows import Windows
 N_CODES = 8
 PATCH_LENGTH = 8
 _PSEUDOCOUNT = 0.1  # per transition: a row that was hardly visited says little
-_NEVER = -1e3  # log likelihood of a class without any window
+_NEVER = -1e3  # log likelihood of a class without any window, under that of the others
 
 
 class TransitionWitness(Witness):
@@ -45,10 +45,15 @@ class TransitionWitness(Witness):
         self.shown = counts.sum(axis=(1, 2, 3)) > 0
         return self
 
+    def log_likelihoods(self, rows: NDArray) -> Floats:
+        r"""\sum_d \sum_t log p(s_{t+1} | s_t, k, d), (n, K)."""
+        found = each_transition(rows, self.log_p).sum(axis=(1, 2))
+        found[:, ~self.shown] = found.min(axis=1, keepdims=True) + _NEVER
+        return found
+
     def answer(self, rows: NDArray) -> Floats:
-        log_likelihoods = each_transition(rows, self.log_p).sum(axis=(1, 2))
-        log_likelihoods[:, ~self.shown] = _NEVER
-        return with_all_classes(softmax(log_likelihoods, axis=1), np.arange(self.n_classes), self.n_classes)
+        p = softmax(self.log_likelihoods(rows), axis=1)
+        return with_all_classes(p, np.arange(self.n_classes), self.n_classes)
 
 
 @register
