@@ -25,7 +25,8 @@ def log_odds(share: float) -> float:
 def by_hand(confidence: float, agreement: float, best_view: float) -> list[float]:
     odds = quality._INTERCEPT + quality._OWN_CONFIDENCE * log_odds(confidence)
     odds += quality._AGREEMENT * log_odds(agreement) + quality._BEST_VIEW * log_odds(best_view)
-    return [1 / (1 + math.exp(-o)) for o in (odds, odds - quality._BELOW, odds + quality._ABOVE)]
+    accuracy, low, high = (1 / (1 + math.exp(-o)) for o in (odds, odds - quality._BELOW, odds + quality._ABOVE))
+    return [accuracy, low if low > 0.02 else 0.0, high if high < 0.98 else 1.0]
 
 
 def naming(named: list[list[int]], confidence: float = 0.7) -> np.ndarray:
@@ -62,10 +63,10 @@ def test_the_interval_holds_the_estimate(given):
     assert all(type(number) is float for number in estimate)
 
 
-def test_all_that_can_be_said_at_the_extremes_is_finite():
-    for answers in (naming([[0] * 5] * 3, 1 - 1e-12), naming([[0] * 5, [1] * 5], 0.34)):
-        estimate = estimate_accuracy(answers, ["shape"] * len(answers), np.eye(K)[[0] * 5])
-        assert 0 < estimate.low < estimate.accuracy < estimate.high < 1
+def test_an_interval_near_an_end_reaches_it():
+    everybody = estimate_accuracy(naming([[0] * 5] * 3, 0.5), ["shape"] * 3, np.eye(K)[[0] * 5])
+    nobody = estimate_accuracy(naming([[0] * 5, [1] * 5], 1 - 1e-12), ["shape"] * 2, np.eye(K)[[2] * 5])
+    assert nobody.low == 0 < nobody.accuracy < nobody.high < everybody.low < everybody.accuracy < everybody.high == 1
 
 
 def test_seats_that_agree_more_are_likelier_to_be_right():

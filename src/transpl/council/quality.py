@@ -14,12 +14,12 @@ Floats = NDArray[np.float64]
 # Fitted by ridge regression on 113 development pairs of four data sets, each set weighing the same (docs/beyond.md).
 _INTERCEPT = 2.402
 _OWN_CONFIDENCE, _AGREEMENT, _BEST_VIEW = -1.975, 1.430, 0.761
-_BELOW, _ABOVE = 1.2, 2.0  # in log odds, that hold 80 % of the targets left out
-_EXTREME = 0.02
+_BELOW, _ABOVE = 1.2, 2.0  # in log odds
+_EXTREME = 0.02  # nearer to 0 or 1, a share is told from neither
 
 
 class Estimate(NamedTuple):
-    """The share of this target's windows that are labelled rightly, judged without labels, and an 80 % interval."""
+    """The share of this target's windows that are labelled rightly, judged without labels, and an interval."""
 
     accuracy: float
     low: float
@@ -43,7 +43,8 @@ def estimate_accuracy(answers: Floats, views: Sequence[str], q: Floats) -> Estim
     signs = (answers.max(axis=2).mean(), same.mean() if S > 1 else best_view, best_view)
     weights = (_OWN_CONFIDENCE, _AGREEMENT, _BEST_VIEW)
     odds = _INTERCEPT + sum(w * logit(np.clip(x, _EXTREME, 1 - _EXTREME)) for w, x in zip(weights, signs, strict=True))
-    return Estimate(float(expit(odds)), float(expit(odds - _BELOW)), float(expit(odds + _ABOVE)))
+    low, high = float(expit(odds - _BELOW)), float(expit(odds + _ABOVE))
+    return Estimate(float(expit(odds)), low if low > _EXTREME else 0.0, high if high < 1 - _EXTREME else 1.0)
 
 
 def sharpness_for(log_scores: Floats, wanted: float) -> float:
