@@ -34,7 +34,9 @@ Plugins = Annotated[
 def bench(
     out: Out = Path("transpl-bench"),
     dataset: Names = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Names as in `transpl methods`, or all (that need no groups).")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="As in `transpl methods`, or all (that need no groups).")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
     pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
     table: Annotated[

@@ -63,9 +63,9 @@ def label_windows(
     progress : show a progress bar (in terminals only)
 
     Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`, for which
-    "plus" takes at most 4,096 windows in equal steps. All windows are read and checked before the first is labelled, and
-    every window passes the encoder of "paper" once. A folder that holds labels of another model or of other windows is
-    refused.
+    "plus" takes at most 4,096 windows in equal steps. All windows are read and checked before the first is
+    labelled, and every window passes the encoder of "paper" once. A folder that holds labels of another model or of
+    other windows is refused.
     """
     whole_number("chunk", chunk, least=1)
     method = model.fitted_method()
