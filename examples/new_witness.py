@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl import TransPL, datasets
-from transpl.council.council import WITNESSES
+from transpl.council.parameters import WITNESSES
 from transpl.council.witnesses import Sight, Witness, register
 
 LAGS = 16

@@ -164,7 +164,7 @@ def test_all_witnesses_together_are_right_and_stand_for_it(whole):
     assert len(standings) == heard.evidence.shape[1] >= 4 * len(VIEWS)
     assert all(0 <= one.accuracy <= 1 for one in standings)
     assert any("relearned" in name for name, _ in council.seat_names)
-    assert 0 < council.estimate.low <= council.estimate.accuracy <= council.estimate.high < 1
+    assert 0 < council.estimate.low <= council.estimate.accuracy <= council.estimate.high <= 1
 
 
 def test_it_is_never_surer_than_it_believes_to_be_right(whole):

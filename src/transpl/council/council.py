@@ -8,61 +8,31 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from transpl.council import witnesses
 from transpl.council.joining import Structure, Verdict, join
+from transpl.council.parameters import CouncilSettings
 from transpl.council.quality import Estimate, estimate_accuracy, sharpness_for
 from transpl.council.relearning import Axes, Relearned, folds, relearn
+from transpl.council.seats import Seat, Taught, prefixed, under
 from transpl.council.shifts import ShiftSearch, find_shift
-from transpl.council.views import VIEWS, Columns, Lens
-from transpl.council.witnesses import Sight, Witness
+from transpl.council.views import Lens
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.errors import one_of, whole_number, wrong
+from transpl.errors import wrong
 from transpl.labels import UNKNOWN, Labelled, certain_where_known
 from transpl.windows import CHUNK, Windows
 
 Floats = NDArray[np.float64]
-WITNESSES = ("codes", "kernels", "linear", "trees")
 _RELEARNING_ROUNDS = 3
 _CLEARLY_LIKELIER = 0.1  # of the log likelihood; no development target with all its classes gained more than 0.09
 _RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
 _NEXT_TO_NOTHING = 1e-12
 _MOST_WINDOWS = 4096  # of a target that the council adapts to; of a larger one an even sample
-
-
-@dataclass(frozen=True)
-class CouncilSettings:
-    """witnesses, views : names; a seat for each pair
-    undo : which shifts may be undone: "auto" (all kinds), "none", or kinds
-    triads : channels x, y, z of one sensor, by number or name; None: by the channels' names
-    channel_names : by which triads are found
-    random_state : seed of everything drawn
-    """
-
-    witnesses: tuple[str, ...] = WITNESSES
-    views: tuple[str, ...] = VIEWS
-    undo: str | tuple[str, ...] = "auto"
-    triads: tuple[tuple[int | str, ...], ...] | None = None
-    channel_names: tuple[str, ...] | None = None
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        whole_number("random_state", self.random_state, least=0)
-        for name in ("witnesses", "views"):
-            chosen = getattr(self, name)
-            if isinstance(chosen, str) or not chosen or len(set(chosen)) < len(chosen):
-                expected = "one or more different names"
-                raise wrong(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
-        for view in self.views:
-            one_of("views", view, VIEWS)
-        for witness in self.witnesses:
-            witnesses.find(witness)
 
 
 class Standing(NamedTuple):
@@ -99,7 +69,7 @@ class Council:
         self.shifts: ShiftSearch | None = None
         self.estimate: Estimate | None = None
         self._source_shares: Floats = np.zeros(0)
-        self._source = _Taught({}, [])  # what learnt from the source as it is
+        self._source = Taught({}, [])  # what learnt from the source as it is
         self._heard = self._source  # what is heard: the same, unless a channel is dead in the target
         self._target_lenses: dict[str, Lens] = {}
         self._relearned: dict[int, Relearned] = {}  # by the seat whose rows they see
@@ -109,7 +79,7 @@ class Council:
         """Every seat learns from labelled source windows."""
         self.n_classes = source.n_classes
         self._source_shares = np.bincount(source.y, minlength=source.n_classes) / len(source.y)
-        self._source = _Taught.by(source, self.settings)
+        self._source = Taught.by(source, self.settings)
         self._forget_target()
         return self
 
@@ -158,7 +128,7 @@ class Council:
         return chosen.rows(lenses[chosen.view].see(self._undone(windows)), adapting=False)
 
     @property
-    def seats(self) -> list[_Seat]:
+    def seats(self) -> list[Seat]:
         """Those that learnt from the source."""
         return self._heard.seats
 
@@ -179,21 +149,21 @@ class Council:
         """The council as it was after `learn`."""
         alone = copy.copy(self)
         seats = [replace(seat, target_columns=None, adapted=None) for seat in self._source.seats]
-        alone._source = _Taught(self._source.lenses, seats)
+        alone._source = Taught(self._source.lenses, seats)
         alone._forget_target()
         return alone
 
     def arrays(self) -> dict[str, NDArray]:
         """All that was learnt, as named arrays to save."""
-        found = {"source_shares": self._source_shares} | _prefixed("source", self._source.arrays())
+        found = {"source_shares": self._source_shares} | prefixed("source", self._source.arrays())
         if self._heard is not self._source:
-            found |= _prefixed("heard", self._heard.arrays())
+            found |= prefixed("heard", self._heard.arrays())
         for view, lens in self._target_lenses.items():
-            found |= _prefixed(f"target_lens.{view}", lens.arrays())
+            found |= prefixed(f"target_lens.{view}", lens.arrays())
         for at, relearned in self._relearned.items():
-            found |= _prefixed(f"relearned.{at}", relearned.arrays())
+            found |= prefixed(f"relearned.{at}", relearned.arrays())
         if self._verdict is not None:
-            found |= _prefixed("verdict", self._verdict.arrays())
+            found |= prefixed("verdict", self._verdict.arrays())
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -212,28 +182,28 @@ class Council:
         self.n_classes, self._source_shares = int(facts["n_classes"]), arrays["source_shares"]
         self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
         self.estimate = None if facts["estimate"] is None else Estimate(*facts["estimate"])
-        self._source = _Taught.restored(_under("source", arrays), self.settings, self.n_classes)
+        self._source = Taught.restored(under("source", arrays), self.settings, self.n_classes)
         self._heard = self._source
         if facts["heard"] != "source":
-            self._heard = _Taught.restored(_under("heard", arrays), self.settings, self.n_classes)
+            self._heard = Taught.restored(under("heard", arrays), self.settings, self.n_classes)
         adapted = self.settings.views if facts["adapted"] else ()
-        self._target_lenses = {view: Lens(view, **_under(f"target_lens.{view}", arrays)) for view in adapted}
+        self._target_lenses = {view: Lens(view, **under(f"target_lens.{view}", arrays)) for view in adapted}
         self._relearned = {
-            int(at): Relearned.from_arrays(_under(f"relearned.{at}", arrays)) for at in facts["relearned"]
+            int(at): Relearned.from_arrays(under(f"relearned.{at}", arrays)) for at in facts["relearned"]
         }
-        self._verdict = Verdict.from_arrays(_under("verdict", arrays)) if facts["adapted"] else None
+        self._verdict = Verdict.from_arrays(under("verdict", arrays)) if facts["adapted"] else None
         return self
 
     def _forget_target(self) -> None:
         self.shifts, self.estimate, self._verdict, self._target_lenses, self._relearned = None, None, None, {}, {}
         self._heard = self._source
 
-    def _source_without_dead_channels(self, source: Labelled) -> _Taught:
+    def _source_without_dead_channels(self, source: Labelled) -> Taught:
         """What must not rely on a channel that is dead in the target has to learn without it."""
         if self.shifts is None or not any(shift.dead for shift in self.shifts.shifts):
             return self._source
         blank = Windows(self.shifts.undo_source(source.windows.in_memory().values), source.windows.lengths)
-        return _Taught.by(Labelled(blank, source.y, source.n_classes), self.settings)
+        return Taught.by(Labelled(blank, source.y, source.n_classes), self.settings)
 
     def _adapt(
         self,
@@ -347,104 +317,6 @@ class Council:
         return np.where(heard[:, None, None], np.log(answers) / heard.sum(), 0.0)
 
 
-@dataclass
-class _Seat:
-    """A witness in a view, with the columns of its rows as the source, and since `adapt` the target, shows them.
-
-    adapted : the witness once it has seen the target's rows; itself for most
-    """
-
-    name: str
-    view: str
-    witness: Witness
-    columns: Columns | None
-    target_columns: Columns | None = None
-    adapted: Witness | None = None
-
-    @classmethod
-    def taught(cls, name: str, view: str, sight: Sight, source: Labelled, seed: int) -> Self:
-        witness = witnesses.find(name)(seed)
-        witness.prepare(sight)
-        rows = witness.rows(sight)
-        columns = Columns.of(rows) if witness.per_column else None
-        witness.learn(rows if columns is None else columns.see(rows), source.y, source.n_classes)
-        return cls(name, view, witness, columns)
-
-    @classmethod
-    def restored(cls, name: str, view: str, arrays: dict[str, NDArray], n_classes: int, seed: int) -> Self:
-        kept = ("columns", "target_columns", "witness", "adapted")
-        columns, target_columns, witness, adapted = (_under(part, arrays) for part in kept)
-        found = witnesses.find(name)
-        return cls(
-            name,
-            view,
-            found(seed).restore(witness, n_classes),
-            Columns(**columns) if columns else None,
-            Columns(**target_columns) if target_columns else None,
-            found(seed).restore(adapted, n_classes) if adapted else None,
-        )
-
-    def rows(self, sight: Sight, adapting: bool) -> NDArray:
-        """(n, ...); `adapting` adapts columns and witness to these windows, unless the view is "recorded"."""
-        rows = self.witness.rows(sight)
-        if self.columns is not None:
-            if adapting:
-                self.target_columns = self.columns if self.view == "recorded" else Columns.of(rows)
-            rows = (self.target_columns or self.columns).see(rows)
-        if adapting:
-            self.adapted = self.witness if self.view == "recorded" else self.witness.adapted_to(rows)
-        return rows
-
-    def answer(self, rows: NDArray) -> Floats:
-        """(n, K) of what `rows` gave."""
-        return (self.adapted or self.witness).answer(rows)
-
-    def arrays(self) -> dict[str, NDArray]:
-        found = _prefixed("witness", self.witness.arrays())
-        if self.columns is not None:
-            found |= _prefixed("columns", self.columns.arrays())
-        if self.target_columns is not None:
-            found |= _prefixed("target_columns", self.target_columns.arrays())
-        if self.adapted is not None and self.adapted is not self.witness:
-            found |= _prefixed("adapted", self.adapted.arrays())
-        return found
-
-
-@dataclass(frozen=True)
-class _Taught:
-    """What learnt from a source: its lens for each view, and the seats."""
-
-    lenses: dict[str, Lens]
-    seats: list[_Seat]
-
-    @classmethod
-    def by(cls, source: Labelled, settings: CouncilSettings) -> Self:
-        lenses = {view: Lens.of(view, source.windows) for view in settings.views}
-        seats = []
-        for view, lens in lenses.items():
-            sight = lens.see(source.windows)
-            seats += [_Seat.taught(name, view, sight, source, settings.random_state) for name in settings.witnesses]
-        return cls(lenses, seats)
-
-    @classmethod
-    def restored(cls, arrays: Mapping[str, NDArray], settings: CouncilSettings, n_classes: int) -> Self:
-        lenses = {view: Lens(view, **_under(f"lens.{view}", arrays)) for view in settings.views}
-        seats = [
-            _Seat.restored(name, view, _under(f"seat.{view}.{name}", arrays), n_classes, settings.random_state)
-            for view in settings.views
-            for name in settings.witnesses
-        ]
-        return cls(lenses, seats)
-
-    def arrays(self) -> dict[str, NDArray]:
-        found: dict[str, NDArray] = {}
-        for view, lens in self.lenses.items():
-            found |= _prefixed(f"lens.{view}", lens.arrays())
-        for seat in self.seats:
-            found |= _prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
-        return found
-
-
 def _structure(n: int, groups: NDArray[np.int64] | None, smooth: bool) -> Structure:
     if groups is not None and len(groups) != n:
         raise wrong("groups", expected=f"{n} numbers", got=len(groups), advice="Give one per window.")
@@ -477,11 +349,3 @@ def _obey(heard: Hearing, known: NDArray[np.int64]) -> Hearing:
     said = log_softmax(heard.evidence.sum(axis=1) + heard.bias, axis=1)
     rest = np.where((known != UNKNOWN)[:, None], log_q - said, heard.rest)
     return heard._replace(probabilities=q, rest=rest)
-
-
-def _prefixed(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    return {name.removeprefix(f"{prefix}."): a for name, a in arrays.items() if name.startswith(f"{prefix}.")}

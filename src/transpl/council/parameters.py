@@ -9,11 +9,43 @@ from typing import Any, Self
 
 import numpy as np
 
-from transpl.council.council import CouncilSettings
+from transpl.council import witnesses
 from transpl.council.shifts import KINDS, find_triads
+from transpl.council.views import VIEWS
 from transpl.errors import one_of, positive, whole_number, wrong
 from transpl.markov.counts import check_epsilon
 from transpl.windows import name_channels
+
+WITNESSES = ("codes", "kernels", "linear", "trees")
+
+
+@dataclass(frozen=True)
+class CouncilSettings:
+    """witnesses, views : names; a seat for each pair
+    undo : which shifts may be undone: "auto" (all kinds), "none", or kinds
+    triads : channels x, y, z of one sensor, by number or name; None: by the channels' names
+    channel_names : by which triads are found
+    random_state : seed of everything drawn
+    """
+
+    witnesses: tuple[str, ...] = WITNESSES
+    views: tuple[str, ...] = VIEWS
+    undo: str | tuple[str, ...] = "auto"
+    triads: tuple[tuple[int | str, ...], ...] | None = None
+    channel_names: tuple[str, ...] | None = None
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number("random_state", self.random_state, least=0)
+        for name in ("witnesses", "views"):
+            chosen = getattr(self, name)
+            if isinstance(chosen, str) or not chosen or len(set(chosen)) < len(chosen):
+                expected = "one or more different names"
+                raise wrong(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
+        for view in self.views:
+            one_of("views", view, VIEWS)
+        for witness in self.witnesses:
+            witnesses.find(witness)
 
 
 @dataclass(frozen=True)
