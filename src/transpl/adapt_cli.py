@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FAILED = 1
 _LOW = 0.6  # estimated accuracy below which a person should label some windows
-_DEMO_WATCH_PAIR = (3, 9)
+_DEMO_WATCH_PAIR = (8, 4)  # gains much, and the same with every seed; the ten pairs are in docs/beyond.md
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Of paper: at most so many epochs per phase.")]
 Mode = Annotated[
@@ -68,7 +68,7 @@ def demo(
     dataset: Annotated[str, typer.Option(help="watch, synthetic, or a prepared set in $TRANSPL_DATA.")] = "watch",
     pair: Annotated[
         str | None,
-        typer.Option(help="Source and target domain, as 2-7. Default: 3-9 of watch, the first pair of others."),
+        typer.Option(help="Source and target domain, as 2-7. Default: 8-4 of watch, the first pair of others."),
     ] = None,
     variant: Variant = "plus",
     mode: Mode = None,
