@@ -5,7 +5,7 @@ python -m benchmarks.shifts --dataset ucihar --channels total_acc_x total_acc_y 
 python -m benchmarks.shifts --dataset own --pairs 1-2 3-4
 
 One row of the CSV is one search. Labels of the target serve to judge alone. Without --pairs, the development pairs of
-docs/beyond.md are run; sets of which every domain is a target of the paper have none.
+docs/beyond.md are run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,11 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import ExtraTreesClassifier
 
+from benchmarks.development import PAIRS
 from transpl import datasets
 from transpl.council.shifts import TURNS, Shift, ShiftSearch, find_shift, find_triads
 from transpl.council.shifts.triads import is_rotation_rate
 
-PAIRS = {
-    "ucihar": "1-17 4-24 4-28 7-10 10-12 12-25 14-4 14-6 19-14 26-1 26-21 28-15",
-    "wisdm": "5-25 5-33 6-14 6-28 9-0 10-29 13-10 25-35 29-2 29-6 33-22 35-13",
-}
 PACES = (0.5, 0.8, 1.25, 2.0)
 GRAVITY = 9.80665  # m/s²
 DRAWS = {"turn": 6, "flip": 3, "swap": 2, "swap across triads": 1}

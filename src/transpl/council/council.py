@@ -21,6 +21,7 @@ from transpl.council.quality import Estimate, estimate_accuracy, sharpness_for
 from transpl.council.relearning import Axes, Relearned, folds, relearn
 from transpl.council.seats import Seat, Taught, prefixed, under
 from transpl.council.shifts import ShiftSearch, find_shift
+from transpl.council.target_sample import MOST as _MOST_WINDOWS
 from transpl.council.views import Lens
 from transpl.council.witnesses.codes import TransitionWitness
 from transpl.errors import wrong
@@ -32,7 +33,6 @@ _RELEARNING_ROUNDS = 3
 _CLEARLY_LIKELIER = 0.1  # of the log likelihood; no development target with all its classes gained more than 0.09
 _RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
 _NEXT_TO_NOTHING = 1e-12
-_MOST_WINDOWS = 4096  # of a target that the council adapts to; of a larger one an even sample
 
 
 class Standing(NamedTuple):

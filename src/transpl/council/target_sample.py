@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from transpl.windows import CHUNK, Windows
 
-MOST = 4096  # windows; more hardly change how the witnesses are judged
+MOST = 4096  # windows that a council adapts to; more hardly change how the witnesses are judged
 
 
 @dataclass(frozen=True, eq=False)
