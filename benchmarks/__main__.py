@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import labels, scale, step
-from transpl.files import write_json
+from transpl._utils.files import write_json
 
 OUT = Path(__file__).parent / "out" / "bench.json"
 

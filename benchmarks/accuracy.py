@@ -10,7 +10,7 @@ import argparse
 import ast
 
 from transpl import TransPL, datasets, jobs
-from transpl.results import score
+from transpl.jobs.results import score
 
 
 def main() -> None:

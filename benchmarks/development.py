@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 
 from transpl import datasets
-from transpl.benchmark.metrics import accuracy, calibration_error, macro_f1
+from transpl._utils.metrics import accuracy, calibration_error, macro_f1
 from transpl.council import Council, CouncilSettings, Hearing
 from transpl.council.shifts import TURNS, Shift, find_triads
-from transpl.labels import Labelled
+from transpl.markov.labels import Labelled
 from transpl.windows import Windows, as_windows
 
 # No target of the paper's pairs is a target here, except in HHAR, where all nine users are.

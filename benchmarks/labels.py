@@ -10,8 +10,8 @@ import torch
 
 from benchmarks.timing import interleaved
 from transpl.markov import TransitionCounts, channel_weights, label_probabilities, log_likelihoods
-from transpl.network import Network, NetworkSettings
-from transpl.network.inference import coarse_codes
+from transpl.nn import Network, NetworkSettings
+from transpl.nn.inference import coarse_codes
 from transpl.windows import as_windows
 
 WINDOWS, CHANNELS, TIME, CLASSES, CODES = 256, 9, 128, 6, 8

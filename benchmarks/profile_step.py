@@ -12,7 +12,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.step import BATCH, CHANNELS, TIME, train_step
-from transpl.network import Network, NetworkSettings
+from transpl.nn import Network, NetworkSettings
 
 STEPS = 20
 GROUPS = {

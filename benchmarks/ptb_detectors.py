@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from transpl.datasets.ptb_beats import (
+from transpl.datasets.recipes.ptb_beats import (
     BEAT_HZ,
     Beats,
     agreement,
@@ -22,8 +22,8 @@ from transpl.datasets.ptb_beats import (
     r_peaks,
     standardised,
 )
-from transpl.datasets.ptb_headers import LEADS, read_header, read_headers
-from transpl.datasets.ptb_signals import read_signals
+from transpl.datasets.recipes.ptb_headers import LEADS, read_header, read_headers
+from transpl.datasets.recipes.ptb_signals import read_signals
 
 TITLES = {
     "published": "published: a line joins the i-th peaks of all leads",

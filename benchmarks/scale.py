@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 from transpl import TransPL
+from transpl.jobs.stream import label_windows
 from transpl.markov import TransitionCounts, label_probabilities, log_likelihoods
 from transpl.methods import TransPLMethod
-from transpl.streaming import label_windows
 from transpl.windows import CHUNK, as_windows
 
 CHANNELS, TIME, PATCHES, CLASSES, CODES = 9, 128, 16, 6, 8
@@ -48,7 +48,7 @@ def run() -> dict[str, float]:
         results |= streaming(Path(folder), (CHUNK // 4, CHUNK, 8 * CHUNK))
     results |= {
         "import_seconds": waiting("-c", "import transpl"),
-        "help_seconds": waiting("-m", "transpl.cli", "--help"),
+        "help_seconds": waiting("-m", "transpl.cli.main", "--help"),
     }
     return results
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.timing import interleaved
-from transpl.network import Network, NetworkSettings
-from transpl.network.transformer import Layer
-from transpl.training.loop import LoopSettings, new_optimizer
-from transpl.training.source import SourceObjective
+from transpl.nn import Network, NetworkSettings
+from transpl.nn.loop import LoopSettings, new_optimizer
+from transpl.nn.source import SourceObjective
+from transpl.nn.transformer import Layer
 
 BATCH, CHANNELS, TIME = 32, 9, 128
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transpl.files import write_text
+from transpl._utils.files import write_text
 from transpl.methods.description import Setting, settings_table, values_in_words
 from transpl.methods.joint import JointSettings
 from transpl.methods.pseudo_labelling import PseudoLabelSettings

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+from transpl._utils.files import write_text
 from transpl.benchmark.statistics import signed_rank_p
-from transpl.files import write_text
 
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION, FOLDER = HERE / "results.md", HERE / "results_intro.md", HERE / "results"

@@ -20,8 +20,7 @@ from transpl import datasets
 from transpl.benchmark import compare
 from transpl.methods import Method
 from transpl.methods.registry import register
-from transpl.network import Classifier, Network
-from transpl.training import Execution
+from transpl.nn import Classifier, Execution, Network
 from transpl.windows import Windows
 
 

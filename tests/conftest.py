@@ -7,9 +7,10 @@ import re
 import numpy as np
 import pytest
 import torch
+from command_line import walk
 from hypothesis import settings
 
-from transpl.errors import InputError
+from transpl._utils.errors import InputError
 
 # For the tests whose examples take long; the others say themselves how many they want. Fast ones try the same examples
 # every time, so that a change alone can break them; thorough ones look for new ones.
@@ -73,3 +74,11 @@ def waves() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def shifted_waves() -> tuple[np.ndarray, np.ndarray]:
     return make_waves(30, seed=1, gain=1.5, offset=0.3)
+
+
+@pytest.fixture
+def files(tmp_path):
+    walk(0, 1.0).to_csv(tmp_path / "lab.csv", index=False)
+    walk(1, 1.5).drop(columns="activity").to_csv(tmp_path / "home.csv", index=False)
+    walk(1, 1.5).to_parquet(tmp_path / "scored.parquet")
+    return tmp_path

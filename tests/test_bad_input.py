@@ -9,7 +9,7 @@ import pytest
 from conftest import TINY, make_waves
 
 from transpl import TransPL
-from transpl.errors import InputError
+from transpl._utils.errors import InputError
 
 X, Y = make_waves(20, seed=0)
 NAN = X.copy()

@@ -68,7 +68,7 @@ def test_wheel_in_an_empty_environment_imports_all_that_needs_no_extra(wheel, tm
     done = _run_isolated([str(python)], importing(LIGHT), tmp_path)
     assert Path(done).is_relative_to(tmp_path / "empty")
     for extra in BACKENDS:
-        ask = f"from transpl.parallel import check_workers; check_workers(1, {extra!r}, 0, None)"
+        ask = f"from transpl._utils.parallel import check_workers; check_workers(1, {extra!r}, 0, None)"
         refused = subprocess.run([python, "-I", "-c", ask], capture_output=True, text=True, check=False)
         assert f"transpl[{extra}]" in refused.stderr
     command = [tmp_path / "empty" / "bin" / "transpl", "--version"]

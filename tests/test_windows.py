@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from transpl.errors import InputError
+from transpl._utils.errors import InputError
 from transpl.windows import Windows, as_windows, cut, label_breaks, time_breaks
 
 NAN, INF = float("nan"), float("inf")

@@ -53,7 +53,7 @@ class Blocked(MetaPathFinder):
 
 sys.meta_path.insert(0, Blocked())
 """
-COMMAND = "from transpl.cli import main; sys.argv[1:] = {words!r}; main()"
+COMMAND = "from transpl.cli.main import main; sys.argv[1:] = {words!r}; main()"
 
 
 def run(code: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

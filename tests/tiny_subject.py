@@ -9,8 +9,8 @@ from conftest import TINY
 
 from transpl.datasets import make_shifted
 from transpl.methods import Labelled, TransPLMethod, TransPLSettings
-from transpl.studies.subject import BothSides, Subject
-from transpl.training import Execution
+from transpl.nn import Execution
+from transpl.report.studies.subject import BothSides, Subject
 from transpl.windows import as_windows
 
 DATA = make_shifted(n_train=24, n_test=12, length=32, n_channels=3)

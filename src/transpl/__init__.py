@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transpl import datasets
-    from transpl.drift import Drift
-    from transpl.errors import InputError
-    from transpl.estimator import TransPL
-    from transpl.explanation import Explanation, ShiftReport
-    from transpl.labels import PseudoLabels
-    from transpl.many import AdaptedTarget, adapt_many
+    from transpl._utils.errors import InputError
+    from transpl.estimator.classifier import TransPL
+    from transpl.jobs.many import AdaptedTarget, adapt_many
+    from transpl.markov import Drift, Explanation, PseudoLabels, ShiftReport
 
 try:
     __version__ = version("transpl")
@@ -37,14 +35,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "AdaptedTarget": "transpl.many",
-    "Drift": "transpl.drift",
-    "Explanation": "transpl.explanation",
-    "InputError": "transpl.errors",
-    "PseudoLabels": "transpl.labels",
-    "ShiftReport": "transpl.explanation",
-    "TransPL": "transpl.estimator",
-    "adapt_many": "transpl.many",
+    "AdaptedTarget": "transpl.jobs.many",
+    "Drift": "transpl.markov.drift",
+    "Explanation": "transpl.markov.explanation",
+    "InputError": "transpl._utils.errors",
+    "PseudoLabels": "transpl.markov.labels",
+    "ShiftReport": "transpl.markov.explanation",
+    "TransPL": "transpl.estimator.classifier",
+    "adapt_many": "transpl.jobs.many",
 }
 
 

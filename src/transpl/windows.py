@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import whole_number, wrong
+from transpl._utils.errors import check_int, invalid
 
 BATCH = 32  # windows that pass a network at once; larger batches leave the processor's cache and are slower
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches
@@ -109,11 +109,11 @@ def cut(
     """
     values = _as_float32(recording, name)
     if values.ndim != 2:
-        raise wrong(
+        raise invalid(
             name, expected="a (channels, time) array", got=f"shape {values.shape}", advice="Pass one recording."
         )
-    whole_number("length", length, least=1)
-    whole_number("step", step, least=1)
+    check_int("length", length, least=1)
+    check_int("step", step, least=1)
     _refuse_infinity(_look_through(values), name)
     starts = _window_starts(_runs(values, breaks, name), length, step)
     if len(starts) == 0:
@@ -128,7 +128,7 @@ def name_channels(names: Sequence[str] | None, n_channels: int) -> tuple[str, ..
         return tuple(f"channel_{c}" for c in range(n_channels))
     if isinstance(names, str) or len(names) != n_channels:
         got = repr(names) if isinstance(names, str) else len(names)
-        raise wrong("channel_names", expected=f"{n_channels} names", got=got, advice="One per channel.")
+        raise invalid("channel_names", expected=f"{n_channels} names", got=got, advice="One per channel.")
     return tuple(str(name) for name in names)
 
 
@@ -158,7 +158,7 @@ def _from_list(X: Sequence[Any], name: str) -> Windows:
     series = [_as_float32(window, f"{name}[{i}]") for i, window in enumerate(X)]
     shapes = {window.shape[0] if window.ndim == 2 else None for window in series}
     if len(shapes) != 1 or None in shapes:
-        raise wrong(
+        raise invalid(
             name,
             expected="a list of (channels, time) arrays with the same channels",
             got=f"shapes {sorted({str(window.shape) for window in series})}",
@@ -175,7 +175,7 @@ def _from_list(X: Sequence[Any], name: str) -> Windows:
 def _refuse_empty(windows: Windows, name: str) -> Windows:
     if windows.values.size == 0:
         shape = windows.values.shape
-        raise wrong(
+        raise invalid(
             name, expected="at least one window, channel and time step", got=f"shape {shape}", advice="Pass data."
         )
     return windows
@@ -186,14 +186,14 @@ def _from_array(X: Any, name: str) -> Windows:
     if values.ndim == 2:
         values = values[:, None, :]
     if values.ndim != 3:
-        raise wrong(name, expected="an array (n, channels, time)", got=f"shape {values.shape}", advice=_SHAPE_ADVICE)
+        raise invalid(name, expected="an array (n, channels, time)", got=f"shape {values.shape}", advice=_SHAPE_ADVICE)
     n, channels, time = values.shape
     if n == 0:
-        raise wrong(
+        raise invalid(
             name, expected="at least one window", got=f"0 sample(s) (shape={values.shape})", advice="Pass data."
         )
     if channels == 0 or time == 0:
-        raise wrong(
+        raise invalid(
             name,
             expected="at least one channel and time step",
             got=f"0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required",
@@ -205,17 +205,19 @@ def _from_array(X: Any, name: str) -> Windows:
 
 def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
-        raise wrong(name, expected="a dense array", got=f"a sparse {type(X).__name__}", advice="Call .toarray() on it.")
+        raise invalid(
+            name, expected="a dense array", got=f"a sparse {type(X).__name__}", advice="Call .toarray() on it."
+        )
     try:
         array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else X)
     except ValueError:
-        raise wrong(
+        raise invalid(
             name, expected="numbers in a regular array", got="rows of unequal shape", advice=_SHAPE_ADVICE
         ) from None
     if array.dtype.kind in _TIMES:
-        raise wrong(name, expected="numbers", got=f"times ({array.dtype})", advice="Leave time out of the channels.")
+        raise invalid(name, expected="numbers", got=f"times ({array.dtype})", advice="Leave time out of the channels.")
     if np.iscomplexobj(array):
-        raise wrong(
+        raise invalid(
             name,
             expected="real numbers",
             got="Complex data not supported",
@@ -226,9 +228,9 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
             return array.astype(np.float32)
     except OverflowError:
         advice = "Rescale or clip them."
-        raise wrong(name, expected="numbers that fit float32", got="a larger whole number", advice=advice) from None
+        raise invalid(name, expected="numbers that fit float32", got="a larger whole number", advice=advice) from None
     except ValueError as error:
-        raise wrong(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE) from None
+        raise invalid(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE) from None
     except TypeError as error:  # scikit-learn's rules ask for a TypeError where entries are no numbers at all
         raise TypeError(f"{name}: expected numbers, got {array.dtype} data ({error}). {_SHAPE_ADVICE}") from None
 
@@ -278,20 +280,20 @@ def _float32_parts(values: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
 def _refuse_missing(values: NDArray[Any], name: str) -> None:
     found = _look_through(values)
     if found.missing:
-        raise wrong(name, expected="finite numbers", got=f"{found.missing} NaN value(s)", advice=_NAN_ADVICE)
+        raise invalid(name, expected="finite numbers", got=f"{found.missing} NaN value(s)", advice=_NAN_ADVICE)
     _refuse_infinity(found, name)
 
 
 def _refuse_infinity(found: _Found, name: str) -> None:
     if found.infinite:
-        raise wrong(
+        raise invalid(
             name,
             expected="finite numbers that fit float32",
             got=f"{found.infinite} infinite value(s) (infinity)",
             advice="Rescale or clip them.",
         )
     if found.largest > LARGEST:
-        raise wrong(
+        raise invalid(
             name,
             expected=f"values of moderate size (at most {LARGEST:g})",
             got=found.largest,
@@ -301,7 +303,7 @@ def _refuse_infinity(found: _Found, name: str) -> None:
 
 def _check_channels(windows: Windows, n_channels: int | None, name: str) -> None:
     if n_channels is not None and windows.n_channels != n_channels:
-        raise wrong(
+        raise invalid(
             name,
             expected=f"{n_channels} channel(s), as in fit",
             got=f"{windows.n_channels}",
@@ -312,7 +314,7 @@ def _check_channels(windows: Windows, n_channels: int | None, name: str) -> None
 def _check_lengths(windows: Windows, min_length: int, name: str) -> None:
     shortest = int(windows.lengths.min())
     if shortest < min_length:
-        raise wrong(
+        raise invalid(
             name,
             expected=f"windows of at least {min_length} time steps (two patches)",
             got=f"a window of {shortest} (n_features = {shortest})",
@@ -325,7 +327,7 @@ def _runs(values: NDArray[np.float32], breaks: ArrayLike | None, name: str) -> l
     whole: NDArray[np.bool_] = np.logical_not(np.isnan(values).any(axis=0))
     fresh = np.zeros(whole.shape, np.bool_) if breaks is None else np.asarray(breaks, dtype=bool)
     if fresh.shape != whole.shape:
-        raise wrong(
+        raise invalid(
             "breaks", expected=f"one entry per sample of {name} ({len(whole)})", got=fresh.shape, advice="Check it."
         )
     previous_whole = np.concatenate([[False], whole[:-1]])

@@ -13,15 +13,15 @@ from conftest import refusal
 from tiny_bench import keep, plan, write_data
 
 from transpl import cli
+from transpl._utils.errors import UnreadableFile
 from transpl.benchmark import source_store
 from transpl.benchmark.execution import start_again
 from transpl.benchmark.runner import run_plan
 from transpl.benchmark.spec import without_seed
 from transpl.benchmark.store import Store
-from transpl.errors import NotReadable
-from transpl.figures import Choice, make_figure
-from transpl.figures.chosen_runs import chosen_runs
 from transpl.methods.registry import entry
+from transpl.report.figures import Choice, make_figure
+from transpl.report.figures.chosen_runs import chosen_runs
 
 PAIRS = ((0, 1), (2, 3))
 
@@ -59,7 +59,7 @@ def test_a_run_starts_again_as_it_was_and_nothing_is_trained(bench, monkeypatch)
 
 def test_a_folder_without_the_source_network_is_refused(bench, tmp_path):
     shutil.copytree(bench, tmp_path / "bench", ignore=shutil.ignore_patterns("sources"))
-    with refusal(tmp_path / "bench" / "sources", "no trained source network of domain 0", NotReadable):
+    with refusal(tmp_path / "bench" / "sources", "no trained source network of domain 0", UnreadableFile):
         make_figure("codes", tmp_path / "bench")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_cli import transpl
+from command_line import transpl
 from tiny_bench import CHANGES, half_files, plan, write_data
 from tiny_bench import SET as QUICK
 
@@ -48,7 +48,7 @@ def bench(out, *, pairs, seeds=1, methods=("no-adapt", "softmax"), backend="inli
 
 
 def start(words):
-    command = [sys.executable, "-m", "transpl.cli", *words]
+    command = [sys.executable, "-m", "transpl.cli.main", *words]
     return subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

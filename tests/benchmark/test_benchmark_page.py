@@ -8,7 +8,7 @@ from math import comb
 from pathlib import Path
 
 import pytest
-from test_cli import transpl
+from command_line import transpl
 
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.plan_file import read_plans

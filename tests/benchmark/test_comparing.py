@@ -14,7 +14,7 @@ from transpl.datasets import make_shifted
 from transpl.methods import source_model
 from transpl.methods.registry import create
 from transpl.methods.softmax import Softmax
-from transpl.training import Execution
+from transpl.nn import Execution
 from transpl.windows import as_windows
 
 DATA = make_shifted(n_train=24, n_test=15, length=32)

@@ -10,13 +10,13 @@ from conftest import refusal
 from printed_rows import printed_rows
 from tiny_bench import CHANGES, plan
 
+from transpl._utils.errors import UnreadableFile
 from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
 from transpl.benchmark.plan import Plan, Row, only_methods, rows_of, with_changes
 from transpl.benchmark.plan_file import read_plans
 from transpl.benchmark.spec import without_seed
 from transpl.datasets import make_shifted
 from transpl.datasets.pairs import parse_pair
-from transpl.errors import NotReadable
 from transpl.methods.registry import entry, names
 
 DATA = make_shifted(n_train=6, n_test=6, length=32)
@@ -255,7 +255,7 @@ def test_the_command_line_and_a_file_plan_the_same_runs(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_one_line_that_names_it(tmp_path, text, problem):
-    with refusal(tmp_path / "plan.yaml", problem, NotReadable):
+    with refusal(tmp_path / "plan.yaml", problem, UnreadableFile):
         read(tmp_path, text)
 
 

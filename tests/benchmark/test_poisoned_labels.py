@@ -13,7 +13,7 @@ from transpl.benchmark import Result, compare, selection
 from transpl.datasets import Dataset, make_shifted
 from transpl.datasets.base import TEST, TRAIN
 from transpl.methods.registry import entries, names
-from transpl.training import Execution
+from transpl.nn import Execution
 
 ALL = names()
 SEES_LABELS = {name for name in ALL if entries()[name].method.uses_target_labels}

@@ -13,9 +13,9 @@ import pytest
 from conftest import refusal
 from tiny_bench import half_files, keep, made_up
 
+from transpl._utils.errors import UnreadableFile
 from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.store import Store
-from transpl.errors import NotReadable
 
 SPEC = RunSpec("small", "abc", 0, 1, "softmax", 0, {"width": 16, "betas": (0.9, 0.99), "prior": None})
 OTHER = replace(SPEC, seed=1)
@@ -119,7 +119,7 @@ def test_a_damaged_result_is_named_and_counts_as_missing(store, damage):
     assert "\n" not in str(caught[0].message)
     with pytest.warns(UserWarning, match=SPEC.digest):
         assert [spec for spec, _ in store.results()] == [OTHER]
-    with pytest.raises(NotReadable):
+    with pytest.raises(UnreadableFile):
         store.read(SPEC)
     keep(store, SPEC)
     assert store.missing([SPEC, OTHER]) == []

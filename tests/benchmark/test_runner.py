@@ -16,17 +16,17 @@ from conftest import refusal
 from tiny_bench import COUNTED, half_files, plan, write_data
 
 from transpl import datasets
+from transpl._utils.errors import InputError
 from transpl.benchmark import execution, runner
 from transpl.benchmark.comparing import compare
 from transpl.benchmark.execution import execute
 from transpl.benchmark.plugins import import_plugins
 from transpl.benchmark.runner import run_plan, staggered
 from transpl.benchmark.store import Store
-from transpl.errors import InputError
 from transpl.methods import registry
 from transpl.methods.softmax import Softmax
-from transpl.training import Execution
-from transpl.training.adaptation import AdaptationObjective
+from transpl.nn import Execution
+from transpl.nn.adaptation import AdaptationObjective
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from transpl.benchmark.pair import split_pair
 from transpl.benchmark.selection import DEFAULT, RULES, Evidence, Rule, all_risks, best
 from transpl.datasets import make_shifted
 from transpl.methods.registry import create
-from transpl.training import Execution
-from transpl.training.risks import dev, iwcv, source_risk
+from transpl.nn import Execution
+from transpl.nn.risks import dev, iwcv, source_risk
 
 MAY_SEE = {
     "source_risk": {"source_losses"},

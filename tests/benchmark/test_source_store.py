@@ -12,14 +12,14 @@ import torch
 from conftest import make_waves, refusal
 from tiny_bench import CHANGES, half_files
 
+from transpl._utils.errors import UnreadableFile
 from transpl.benchmark import source_store
 from transpl.benchmark.source_store import stored_trainer
-from transpl.errors import NotReadable
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import train_source
-from transpl.training import Execution
-from transpl.training.source import SourceLoss, SourceObjective
+from transpl.nn import Execution
+from transpl.nn.source import SourceLoss, SourceObjective
 from transpl.windows import as_windows
 
 
@@ -176,7 +176,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 
 def test_a_store_that_must_not_train_reads_what_is_there_and_refuses_the_rest(tmp_path, trainings):
     never_trains = source_store.stored_only(tmp_path, "abc", "0")
-    with refusal(tmp_path, "no trained source network of domain 0", NotReadable):
+    with refusal(tmp_path, "no trained source network of domain 0", UnreadableFile):
         replace(source_model(), trainer=never_trains).train()
     assert trainings == []
     first = stored(tmp_path)

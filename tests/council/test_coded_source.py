@@ -8,8 +8,8 @@ from conftest import make_waves
 
 from transpl.council import coded_source
 from transpl.council.coded_source import CodedSource
-from transpl.labels import Labelled
 from transpl.markov import TransitionCounts, transport_cost
+from transpl.markov.labels import Labelled
 from transpl.windows import as_windows
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transpl._utils.errors import InputError
 from transpl.datasets import Dataset, Domain
-from transpl.errors import InputError
 
 
 def parts(**changes: Any) -> dict[str, Any]:

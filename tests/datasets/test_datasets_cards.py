@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from transpl import __version__
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.base import Dataset
 from transpl.datasets.card_page import render, write_card_page
 from transpl.datasets.card_table import card_view, shared_cells
@@ -30,8 +31,7 @@ from transpl.datasets.cards import (
     read_card,
 )
 from transpl.datasets.prepared import save_prepared
-from transpl.datasets.synthetic import make_shifted
-from transpl.errors import InputError, NotReadable
+from transpl.datasets.recipes.synthetic import make_shifted
 
 ORIGIN = {"name": "raw.zip", "sha256": "ab" * 32, "urls": ["https://example.org/raw.zip"]}
 PROVENANCE = Provenance(
@@ -74,12 +74,12 @@ def test_a_card_says_what_is_in_the_file(npz: Path) -> None:
 def test_another_npz_is_noticed(npz: Path) -> None:
     card = publish(npz, npz, PROVENANCE)
     save_prepared(make_shifted(n_train=6, n_test=4, length=8, seed=1), npz)
-    with pytest.raises(NotReadable, match="not the file its card was written for"):
+    with pytest.raises(UnreadableFile, match="not the file its card was written for"):
         check_card(npz, card)
-    with pytest.raises(NotReadable, match="not the file its card was written for"):
+    with pytest.raises(UnreadableFile, match="not the file its card was written for"):
         card_or_contents(npz)
     npz.unlink()
-    with pytest.raises(NotReadable, match="no such file"):
+    with pytest.raises(UnreadableFile, match="no such file"):
         check_card(npz, card)
 
 
@@ -97,11 +97,11 @@ def test_another_npz_is_noticed(npz: Path) -> None:
 def test_a_card_that_is_not_sound_is_refused(npz: Path, change: dict[str, Any]) -> None:
     card = make_card(npz, PROVENANCE)
     card_path(npz).write_text(json.dumps({**card, **change}))
-    with pytest.raises(NotReadable, match="card") as caught:
+    with pytest.raises(UnreadableFile, match="card") as caught:
         read_card(npz)
     assert "\n" not in str(caught.value)
     card_path(npz).write_text("[1, 2")
-    with pytest.raises(NotReadable, match="not readable as JSON"):
+    with pytest.raises(UnreadableFile, match="not readable as JSON"):
         read_card(npz)
 
 
@@ -114,11 +114,11 @@ def test_without_a_card_the_file_speaks_for_itself(npz: Path) -> None:
 
 def test_files_that_are_not_prepared(tmp_path: Path) -> None:
     np.savez(tmp_path / "part.npz", X=np.zeros((2, 1, 4)))
-    with pytest.raises(NotReadable, match="no y, domain"):
+    with pytest.raises(UnreadableFile, match="no y, domain"):
         contents(tmp_path / "part.npz")
     good = {"y": [0], "domain": [1], "split": [0], "class_names": ["a"], "channel_names": ["x"]}
     np.savez(tmp_path / "windowless.npz", **good)
-    with pytest.raises(NotReadable, match="no readable X"):
+    with pytest.raises(UnreadableFile, match="no readable X"):
         contents(tmp_path / "windowless.npz")
     np.savez(tmp_path / "odd.npz", X=np.zeros((1, 1, 4)), **{**good, "y": [-1]})
     with pytest.raises(InputError, match=r"odd\.npz"):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from transpl.datasets.doubts import other_rate, suspected_times
+from transpl.datasets.recordings.doubts import other_rate, suspected_times
 
 
 @pytest.mark.parametrize("factor", [1, 1.05, 0.95, 1000, 1e6, 1e-3, 1.05e-9])

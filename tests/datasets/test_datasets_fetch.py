@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from transpl._utils.errors import UnreadableFile
 from transpl.datasets import download_bar, fetch
 from transpl.datasets.recipe import RemoteFile
-from transpl.errors import NotReadable
 
 CONTENT = bytes(range(256)) * 2000
 HASH = hashlib.sha256(CONTENT).hexdigest()
@@ -130,7 +130,7 @@ def files(folder: Path) -> list[str]:
 
 
 def refused(file: RemoteFile, folder: Path, message: str, **options: Any) -> str:
-    with pytest.raises(NotReadable, match=message) as caught:
+    with pytest.raises(UnreadableFile, match=message) as caught:
         fetch.fetch(file, folder, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)

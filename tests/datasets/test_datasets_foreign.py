@@ -17,10 +17,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transpl.datasets.foreign import PUBLISHED_NAMES, read_adatime, read_transpl
+from transpl._utils.errors import InputError, UnreadableFile
+from transpl.datasets.importers import PUBLISHED_NAMES, read_adatime, read_transpl
 from transpl.datasets.pickled import read_pickle
 from transpl.datasets.torch_files import read_torch
-from transpl.errors import InputError, NotReadable
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 CHANNELS, TIME = 3, 8
@@ -181,7 +181,7 @@ def test_published_sets_get_their_names_and_pairs(tmp_path: Path) -> None:
     assert len(dataset.pairs) == 10
     with pytest.raises(InputError, match="another name"):
         read_adatime(both_splits(tmp_path / "part", windows(6), np.arange(6)), "hhar")
-    with pytest.raises(NotReadable, match="no axis of 9 channels"):
+    with pytest.raises(UnreadableFile, match="no axis of 9 channels"):
         read_adatime(tmp_path / "hhar", "ucihar")
 
 
@@ -338,7 +338,7 @@ FORGED = {
 def test_forged_arrays_are_refused(tmp_path: Path, forged: Any, kind: str) -> None:
     path = tmp_path / "x"
     torch.save({"samples": forged}, path) if kind == "torch" else path.write_bytes(pickle.dumps(forged))
-    with pytest.raises(NotReadable) as caught:
+    with pytest.raises(UnreadableFile) as caught:
         (read_torch if kind == "torch" else read_pickle)(path)
     assert "\n" not in str(caught.value)
 
@@ -349,7 +349,7 @@ def test_a_pickle_cannot_alter_the_reader(tmp_path: Path) -> None:
     good = pickle.dumps(np.arange(3), 2)
     (tmp_path / "bad.pkl").write_bytes(bad)
     (tmp_path / "good.pkl").write_bytes(good)
-    with pytest.raises(NotReadable, match="the state of a function"):
+    with pytest.raises(UnreadableFile, match="the state of a function"):
         read_pickle(tmp_path / "bad.pkl")
     np.testing.assert_array_equal(read_pickle(tmp_path / "good.pkl"), [0, 1, 2])
 
@@ -357,7 +357,7 @@ def test_a_pickle_cannot_alter_the_reader(tmp_path: Path) -> None:
 def test_a_pickle_cannot_ask_for_much_room(tmp_path: Path) -> None:
     for content in (b"\x80\x04Nr\xff\xff\xff\xff.", b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"."):
         (tmp_path / "x.pkl").write_bytes(content)
-        with pytest.raises(NotReadable):
+        with pytest.raises(UnreadableFile):
             read_pickle(tmp_path / "x.pkl")
 
 
@@ -422,7 +422,7 @@ def test_forged_tensors_are_refused(tmp_path: Path) -> None:
         {"method": zipfile.ZIP_DEFLATED},
     ):
         forge_tensor(path, **change)
-        with pytest.raises(NotReadable) as caught:
+        with pytest.raises(UnreadableFile) as caught:
             read_torch(path)
         assert "\n" not in str(caught.value)
 
@@ -499,6 +499,6 @@ def test_changed_pickles_raise_nothing_else(
         message = ""
         try:
             (read_torch if torch_like else read_pickle)(path)
-        except NotReadable as error:
+        except UnreadableFile as error:
             message = str(error)
     assert "\n" not in message

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transpl.datasets.hhar import ADATIME_TEST_WINDOWS, RAW_FILE, RECIPE, build, check
-from transpl.datasets.hhar_csv import CLASSES, PEOPLE, read_samples
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.pairs import PUBLISHED
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recipe import Built
-from transpl.errors import InputError, NotReadable
+from transpl.datasets.recipes.hhar import ADATIME_TEST_WINDOWS, RAW_FILE, RECIPE, build, check
+from transpl.datasets.recipes.hhar_csv import CLASSES, PEOPLE, read_samples
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 HEADER = "Index,Arrival_Time,Creation_Time,x,y,z,User,Model,Device,gt"
@@ -256,7 +256,7 @@ SOUND = stretch("a", "s3_1", "sit", 200)
 @pytest.mark.parametrize("rows_at_once", [64, 1000])
 def test_damage_is_named_by_line(tmp_path: Path, line: str, complaint: str, rows_at_once: int) -> None:
     path = write(tmp_path, [*SOUND[:150], line, *SOUND[150:]])
-    with pytest.raises(NotReadable) as caught:
+    with pytest.raises(UnreadableFile) as caught:
         build(tmp_path, silent, rows_at_once=rows_at_once)
     assert complaint in str(caught.value)
     assert str(path) in str(caught.value)
@@ -265,28 +265,28 @@ def test_damage_is_named_by_line(tmp_path: Path, line: str, complaint: str, rows
 
 def test_blank_lines_do_not_shift_the_number(tmp_path: Path) -> None:
     write(tmp_path, [*SOUND[:10], "", *SOUND[10:], "", "damage"])
-    with pytest.raises(NotReadable, match="line 204: expected 10 fields, got 1"):
+    with pytest.raises(UnreadableFile, match="line 204: expected 10 fields, got 1"):
         build(tmp_path, silent, rows_at_once=50)
 
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:
-    with pytest.raises(NotReadable, match=f"no {RAW_FILE} in it"):
+    with pytest.raises(UnreadableFile, match=f"no {RAW_FILE} in it"):
         build(tmp_path, silent)
     for header in ("", "a,b,c", HEADER.replace("gt", "User")):
         write(tmp_path, SOUND, header)
-        with pytest.raises(NotReadable, match="line 1: expected"):
+        with pytest.raises(UnreadableFile, match="line 1: expected"):
             build(tmp_path, silent)
     write(tmp_path, [])
     with pytest.raises(InputError, match="models: expected a phone in"):
         build(tmp_path, silent)
     write(tmp_path, SOUND[:127])
-    with pytest.raises(NotReadable, match="no 128 rows on end"):
+    with pytest.raises(UnreadableFile, match="no 128 rows on end"):
         build(tmp_path, silent)
 
 
 def test_a_column_of_devices_that_is_something_else(tmp_path: Path) -> None:
     write(tmp_path, [str(row).replace("s3_1", f"s3_{i}") for i, row in enumerate(SOUND * 6)])
-    with pytest.raises(NotReadable, match="more than 1000 devices, the last 's3_"):
+    with pytest.raises(UnreadableFile, match="more than 1000 devices, the last 's3_"):
         build(tmp_path, silent)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from transpl import datasets
+from transpl._utils.errors import InputError
 from transpl.datasets.prepared import save_prepared
-from transpl.datasets.watch import watch_available
-from transpl.errors import InputError
+from transpl.datasets.recipes.watch import watch_available
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from transpl import datasets
+from transpl._utils.errors import InputError
 from transpl.datasets.base import TEST, TRAIN, Dataset
 from transpl.datasets.cards import Provenance, publish
 from transpl.datasets.normalise import RULES, normalised, statistics
 from transpl.datasets.prepared import save_prepared
-from transpl.datasets.synthetic import make_shifted
-from transpl.errors import InputError
+from transpl.datasets.recipes.synthetic import make_shifted
 
 
 def made() -> Dataset:

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from transpl.datasets import own_cutting
+from transpl._utils.errors import InputError
+from transpl._utils.files import read_npz
 from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.cards import check_card, read_card
-from transpl.datasets.own import prepare_own
-from transpl.datasets.own_rows import Words
-from transpl.datasets.own_runs import Resampler, Run, Sizes
-from transpl.datasets.own_split import DROPPED, Names, Placed, choose_split, describe_gaps, split_windows
 from transpl.datasets.prepared import load_prepared
-from transpl.datasets.recordings import read_recordings
-from transpl.errors import InputError
-from transpl.files import read_npz
+from transpl.datasets.recordings import own_cutting
+from transpl.datasets.recordings.own import prepare_own
+from transpl.datasets.recordings.own_rows import Words
+from transpl.datasets.recordings.own_runs import Resampler, Run, Sizes
+from transpl.datasets.recordings.own_split import DROPPED, Names, Placed, choose_split, describe_gaps, split_windows
+from transpl.datasets.recordings.reading import read_recordings
 
 
 def table(n: int = 100, first: float = 0.0, **columns: Any) -> pd.DataFrame:
@@ -620,7 +620,7 @@ def test_a_crash_leaves_the_old_data_set(folder: Path, monkeypatch: pytest.Monke
     def crash(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("transpl.datasets.window_file.np.lib.format.write_array", crash)
+    monkeypatch.setattr("transpl.datasets.recordings.window_file.np.lib.format.write_array", crash)
     with pytest.raises(KeyboardInterrupt):
         make(folder, step=1, force=True)
     assert npz.read_bytes() == before

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transpl._utils.errors import InputError, UnreadableFile
+from transpl._utils.files import read_npz, sha256
 from transpl.datasets import cards, load, prepared
 from transpl.datasets.base import Dataset
 from transpl.datasets.cards import card_path, check_card, read_card
@@ -21,9 +23,7 @@ from transpl.datasets.origins import is_published
 from transpl.datasets.prepare import prepare, recipe_for, refuse_to_replace
 from transpl.datasets.prepared import load_prepared, save_prepared
 from transpl.datasets.recipe import Built, Recipe, RemoteFile, only_file
-from transpl.datasets.synthetic import make_shifted
-from transpl.errors import InputError, NotReadable
-from transpl.files import read_npz, sha256
+from transpl.datasets.recipes.synthetic import make_shifted
 
 
 def build(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
@@ -77,9 +77,9 @@ def recipe(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, recipe: Recipe) -> None:
-    module = ModuleType("transpl.datasets.wisdm")
+    module = ModuleType("transpl.datasets.recipes.wisdm")
     module.RECIPE = recipe  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "transpl.datasets.wisdm", module)
+    monkeypatch.setitem(sys.modules, "transpl.datasets.recipes.wisdm", module)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_archives_in_a_folder_are_left_alone_if_its_files_will_do(recipe: Recipe
 
 def test_archives_in_a_folder_are_unpacked_if_its_files_will_not_do(recipe: Recipe, mixed: Path, home: Path) -> None:
     (mixed / "numbers.txt").unlink()
-    with pytest.raises(NotReadable, match=r"no numbers.txt in it.*holidays\.zip: damaged") as caught:
+    with pytest.raises(UnreadableFile, match=r"no numbers.txt in it.*holidays\.zip: damaged") as caught:
         prepare("wisdm", source=mixed)
     assert ".preparing-" not in str(caught.value)
     (mixed / "holidays.zip").unlink()
@@ -169,7 +169,7 @@ def test_messages_name_what_the_user_gave(recipe: Recipe, tmp_path: Path, home: 
     with zipfile.ZipFile(source, "w") as stream:
         stream.writestr("other.txt", "")
     given = source.parent if in_folder else source
-    with pytest.raises(NotReadable, match=f"^{given}: no numbers.txt in it") as caught:
+    with pytest.raises(UnreadableFile, match=f"^{given}: no numbers.txt in it") as caught:
         prepare("wisdm", source=given)
     assert ".preparing-" not in str(caught.value)
     assert str(caught.value).count("numbers.txt") == 1
@@ -294,7 +294,7 @@ def test_a_damaged_download_is_deleted_if_nobody_vouches_for_it(
     (raw / "raw.zip").write_bytes(damaged)
     file = replace(recipe.files[0], sha256=sha256(raw / "raw.zip") if published else None)
     use(monkeypatch, replace(recipe, files=(file,)))
-    with pytest.raises(NotReadable, match="damaged") as caught:
+    with pytest.raises(UnreadableFile, match="damaged") as caught:
         prepare("wisdm", offline=True)
     assert (raw / "raw.zip").exists() == published
     assert not (raw / "raw.zip.sha256").exists()
@@ -346,7 +346,7 @@ def test_a_crash_never_leaves_a_card_of_another_file(
     assert npz.is_file()
     assert not card_path(npz).exists()
     assert sorted(path.name for path in home.iterdir()) == ["wisdm.npz"]
-    with pytest.raises(NotReadable, match="has no card"):
+    with pytest.raises(UnreadableFile, match="has no card"):
         prepare("wisdm", source=archive)
     prepare("wisdm", source=archive, force=True)
     check_card(npz, read_card(npz))
@@ -392,14 +392,14 @@ def test_a_damaged_file_is_made_again(recipe: Recipe, archive: Path, home: Path)
 
 def test_files_of_others_are_not_replaced(recipe: Recipe, archive: Path, home: Path) -> None:
     save_prepared(make_shifted(n_train=6, n_test=4), home / "wisdm.npz")
-    with pytest.raises(NotReadable, match="has no card"):
+    with pytest.raises(UnreadableFile, match="has no card"):
         prepare("wisdm", source=archive)
     npz = home / "wisdm.npz"
     cards.publish(npz, npz, cards.Provenance("make", "Mine", "rule", [], {}))
-    with pytest.raises(NotReadable, match="was made by transpl datasets make"):
+    with pytest.raises(UnreadableFile, match="was made by transpl datasets make"):
         prepare("wisdm", source=archive)
     prepare("wisdm", source=archive, force=True)
-    with pytest.raises(NotReadable, match="exists already"):
+    with pytest.raises(UnreadableFile, match="exists already"):
         refuse_to_replace(home / "wisdm.npz", force=False)
     with pytest.raises(InputError, match="not built in"):
         refuse_to_replace(home / "watch.npz", force=True)

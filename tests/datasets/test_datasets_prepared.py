@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets import Dataset, make_shifted
 from transpl.datasets.pairs import PUBLISHED, default_pairs, pairs_for
 from transpl.datasets.prepared import data_home, load_prepared, save_prepared
-from transpl.errors import InputError, NotReadable
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -94,7 +94,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def refused(path: Path, message: str) -> None:
-    with pytest.raises(NotReadable, match=message) as caught:
+    with pytest.raises(UnreadableFile, match=message) as caught:
         load_prepared(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
@@ -173,7 +173,7 @@ def test_a_damaged_file_never_gives_other_numbers(tmp_path: Path, data: st.DataO
     else:
         at = data.draw(st.integers(0, len(whole) - 1))
         path.write_bytes(whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :])
-    with contextlib.suppress(NotReadable):
+    with contextlib.suppress(UnreadableFile):
         found = load_prepared(path)  # it can succeed: nobody reads the bytes of a date, for one
         np.testing.assert_array_equal(found.X, sound.X)
         np.testing.assert_array_equal(found.y, sound.y)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared, save_prepared
-from transpl.datasets.ptb import PUBLISHED_RECORDS, RECIPE, build, check
-from transpl.datasets.ptb_headers import LEADS, read_header
-from transpl.datasets.ptb_signals import read_signals
 from transpl.datasets.recipe import Built
-from transpl.errors import InputError, NotReadable
+from transpl.datasets.recipes.ptb import PUBLISHED_RECORDS, RECIPE, build, check
+from transpl.datasets.recipes.ptb_headers import LEADS, read_header
+from transpl.datasets.recipes.ptb_signals import read_signals
 
 pytest.importorskip("wfdb", reason='wfdb is not installed: pip install "transpl[ecg]"')
 pytest.importorskip("neurokit2", reason='neurokit2 is not installed: pip install "transpl[ecg]"')
@@ -209,7 +209,7 @@ def test_altered_and_short_signals_are_refused(copy: Path) -> None:
     whole = path.read_bytes()
     for damaged in (whole[:-24], whole[:-1], b"", whole[:5000] + bytes([whole[5000] ^ 8]) + whole[5001:]):
         path.write_bytes(damaged)
-        with pytest.raises(NotReadable, match="signals") as caught:
+        with pytest.raises(UnreadableFile, match="signals") as caught:
             read_signals(read_header(path.with_suffix(".hea")))
         assert "\n" not in str(caught.value)
 
@@ -217,7 +217,7 @@ def test_altered_and_short_signals_are_refused(copy: Path) -> None:
 def test_a_missing_file_is_named(copy: Path) -> None:
     path = copy / "1.0.0" / "patient003" / "s0003_re.xyz"
     path.unlink()
-    with pytest.raises(NotReadable, match=r"s0003_re.xyz: no such file"):
+    with pytest.raises(UnreadableFile, match=r"s0003_re.xyz: no such file"):
         read_signals(read_header(path.with_suffix(".hea")))
 
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transpl.datasets.ptb_beats import (
+from transpl._utils.errors import InputError
+from transpl.datasets.recipes.ptb_beats import (
     LENGTH,
     agreement,
     consensus_beats,
@@ -22,9 +23,8 @@ from transpl.datasets.ptb_beats import (
     rr_interval,
     standardised,
 )
-from transpl.datasets.ptb_headers import read_headers
-from transpl.datasets.ptb_signals import read_signals
-from transpl.errors import InputError
+from transpl.datasets.recipes.ptb_headers import read_headers
+from transpl.datasets.recipes.ptb_signals import read_signals
 
 RAW = Path(__file__).parents[3] / "shared" / "data" / "ptbdb_raw"
 N_LEADS = 15

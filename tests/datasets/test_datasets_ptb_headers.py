@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transpl.datasets.ptb_headers import (
+from transpl._utils.errors import InputError, UnreadableFile
+from transpl.datasets.recipes.ptb_headers import (
     LEADS,
     PUBLISHED_PATIENTS,
     Header,
@@ -19,7 +20,6 @@ from transpl.datasets.ptb_headers import (
     read_headers,
     selected,
 )
-from transpl.errors import InputError, NotReadable
 
 HEADERS = Path(__file__).parents[3] / "shared" / "data" / "ptbdb_headers.tgz"
 TOO_SLOW = {273, 277}  # patients whose only record has a median RR interval above 1.2 s
@@ -136,7 +136,7 @@ def test_another_reason_is_no_class(tmp_path: Path) -> None:
 )
 def test_damage_is_one_line(tmp_path: Path, content: str, problem: str) -> None:
     path = write(tmp_path, content)
-    with pytest.raises(NotReadable) as caught:
+    with pytest.raises(UnreadableFile) as caught:
         read_header(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert problem in str(caught.value)
@@ -157,11 +157,11 @@ def test_any_damage_is_read_or_refused_in_one_line(tmp_path: Path, data: st.Data
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(NotReadable, match="no patientNNN"):
+    with pytest.raises(UnreadableFile, match="no patientNNN"):
         read_headers(tmp_path)
     with pytest.raises(InputError, match="expected a folder named patientNNN, got 'someone'"):
         read_header(write(tmp_path, text(), patient="someone"))
-    with pytest.raises(NotReadable, match="cannot be read"):
+    with pytest.raises(UnreadableFile, match="cannot be read"):
         read_header(tmp_path / "patient007" / "absent.hea")
 
 
@@ -170,5 +170,5 @@ def test_headers_are_found_anywhere_but_only_once(tmp_path: Path) -> None:
     write(tmp_path, text("s0002_re"), "patient002", "s0002_re")
     assert [header.patient for header in read_headers(tmp_path)] == [2, 10]
     write(tmp_path / "copy", text(), "patient010")
-    with pytest.raises(NotReadable, match="Keep only one copy"):
+    with pytest.raises(UnreadableFile, match="Keep only one copy"):
         read_headers(tmp_path)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from transpl._utils.errors import InputError
 from transpl.datasets.prepared import save_prepared
-from transpl.datasets.recordings import Recordings, read_recordings, read_table
-from transpl.datasets.synthetic import make_shifted
-from transpl.errors import InputError
+from transpl.datasets.recipes.synthetic import make_shifted
+from transpl.datasets.recordings.reading import Recordings, read_recordings, read_table
 
 
 def table(n: int = 100, **columns: Any) -> pd.DataFrame:

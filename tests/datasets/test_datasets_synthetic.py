@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from transpl._utils.errors import InputError
 from transpl.datasets import Dataset, make_shifted
-from transpl.errors import InputError
 
 
 def test_same_seed_same_data() -> None:

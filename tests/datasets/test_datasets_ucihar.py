@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from transpl._utils.errors import UnreadableFile
 from transpl.datasets.base import Dataset
 from transpl.datasets.pairs import PUBLISHED
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recipe import Built
-from transpl.datasets.ucihar import CHANNELS, CLASSES, RECIPE, WINDOWS_PER_PERSON, build, check
-from transpl.errors import NotReadable
+from transpl.datasets.recipes.ucihar import CHANNELS, CLASSES, RECIPE, WINDOWS_PER_PERSON, build, check
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 ORACLE = SHARED / "ucihar.npz"
@@ -128,7 +128,7 @@ def damaged(root: Path, file: str, line: int | None, text: str) -> str:
     path = next(root.rglob(file))
     lines = path.read_text().split("\n")
     path.write_text(text if line is None else "\n".join([*lines[: line - 1], text, *lines[line:]]))
-    with pytest.raises(NotReadable) as caught:
+    with pytest.raises(UnreadableFile) as caught:
         build(root, silent)
     message = str(caught.value)
     assert "\n" not in message
@@ -166,11 +166,11 @@ def test_missing_and_doubled_files(tmp_path: Path) -> None:
     small(tmp_path)
     path = next(tmp_path.rglob("body_acc_z_test.txt"))
     path.rename(path.with_suffix(".bak"))
-    with pytest.raises(NotReadable, match=r"no body_acc_z_test\.txt in it"):
+    with pytest.raises(UnreadableFile, match=r"no body_acc_z_test\.txt in it"):
         build(tmp_path, silent)
     (tmp_path / "again").mkdir()
     (tmp_path / "again" / "y_train.txt").write_text("1\n")
-    with pytest.raises(NotReadable, match=r"y_train\.txt is in several places"):
+    with pytest.raises(UnreadableFile, match=r"y_train\.txt is in several places"):
         build(tmp_path, silent)
 
 
@@ -183,6 +183,6 @@ def test_damaged_bytes_give_an_error_or_sound_windows(tmp_path: Path, data: st.D
     whole = path.read_bytes()
     at = data.draw(st.integers(0, min(len(whole) - 1, 3000)))
     path.write_bytes(whole[:at] + data.draw(st.binary(max_size=4)) + whole[at + data.draw(st.integers(0, 3)) :])
-    with contextlib.suppress(NotReadable):
+    with contextlib.suppress(UnreadableFile):
         assert np.isfinite(build(tmp_path, silent).dataset.X).all()
     path.write_bytes(whole)

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets import members, unpack
-from transpl.errors import InputError, NotReadable
 
 Files = dict[str, bytes]
 FILES: Files = {"a/x.txt": b"one\n" * 500, "a/b/y.txt": b"", "z.bin": bytes(range(256))}
@@ -75,7 +75,7 @@ def contents(folder: Path) -> Files:
 def refused(tmp_path: Path, content: bytes, message: str = ".", name: str = "data.zip", **limits: int) -> str:
     """`content` is refused in one line, and nothing is there afterwards that was not before."""
     put(tmp_path / "in" / name, content)
-    with pytest.raises(NotReadable, match=message) as caught:
+    with pytest.raises(UnreadableFile, match=message) as caught:
         unpack.unpack(tmp_path / "in" / name, tmp_path / "out", **limits)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
@@ -314,9 +314,9 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     assert contents(tmp_path / "full") == {"x": b"1"}
     (tmp_path / "empty").mkdir()
     assert contents(unpack.unpack(archive, tmp_path / "empty")) == FILES
-    with pytest.raises(NotReadable, match="cannot be written"):
+    with pytest.raises(UnreadableFile, match="cannot be written"):
         unpack.unpack(archive, tmp_path / "file" / "out")
-    with pytest.raises(NotReadable, match="no such file"):
+    with pytest.raises(UnreadableFile, match="no such file"):
         unpack.unpack(tmp_path / "absent.zip", tmp_path / "out")
 
 
@@ -334,7 +334,7 @@ def test_what_is_interrupted_leaves_nothing(
         write(*arguments)
 
     monkeypatch.setattr(unpack, "_write", failing)
-    with pytest.raises((KeyboardInterrupt, NotReadable)) as caught:
+    with pytest.raises((KeyboardInterrupt, UnreadableFile)) as caught:
         unpack.unpack(archive, tmp_path / "out")
     assert isinstance(trouble, KeyboardInterrupt) or "No space left" in str(caught.value)
     assert os.listdir(tmp_path) == ["in"]
@@ -346,7 +346,7 @@ def test_unpacked_takes_an_archive_or_a_folder(tmp_path: Path) -> None:
     folder = put(tmp_path / "mine" / "x.txt", b"x").parent
     assert unpack.unpacked(folder, tmp_path / "other") == folder
     assert not (tmp_path / "other").exists()
-    with pytest.raises(NotReadable, match="no such file"):
+    with pytest.raises(UnreadableFile, match="no such file"):
         unpack.unpacked(tmp_path / "absent", tmp_path / "other")
 
 
@@ -378,7 +378,7 @@ def test_a_users_folder_with_archives_is_only_read(
 
 def test_a_users_folder_with_a_bad_archive(tmp_path: Path) -> None:
     put(tmp_path / "mine" / "in.zip", zipped({"../x": b""}))
-    with pytest.raises(NotReadable, match=r"in\.zip.*outside"):
+    with pytest.raises(UnreadableFile, match=r"in\.zip.*outside"):
         unpack.unpacked(tmp_path / "mine", tmp_path / "scratch")
     assert contents(tmp_path) == {"mine/in.zip": zipped({"../x": b""})}
 

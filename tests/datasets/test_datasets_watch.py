@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from transpl.datasets import Dataset, watch
+from transpl._utils.errors import InputError, UnreadableFile
+from transpl.datasets import Dataset
 from transpl.datasets.pickled import read_pickled_npy
-from transpl.datasets.watch import load_watch, watch_available, watch_file
-from transpl.errors import InputError, NotReadable
+from transpl.datasets.recipes import watch
+from transpl.datasets.recipes.watch import load_watch, watch_available, watch_file
 from transpl.windows import cut
 
 installed = pytest.mark.skipif(not watch_available(), reason='seglearn is not installed: pip install "transpl[watch]"')
@@ -129,9 +130,9 @@ def test_another_version_is_refused_before_it_is_read(tmp_path: Path, monkeypatc
     other = tmp_path / "watch_dataset.npy"
     other.write_bytes(watch_file().read_bytes()[:-1] + b" ")
     monkeypatch.setattr(watch, "read_pickled_npy", lambda path: pytest.fail("read"))
-    with pytest.raises(NotReadable, match="another version"):
+    with pytest.raises(UnreadableFile, match="another version"):
         watch.from_file(other)
-    with pytest.raises(NotReadable, match="no such file"):
+    with pytest.raises(UnreadableFile, match="no such file"):
         watch.from_file(tmp_path / "absent.npy")
 
 
@@ -165,7 +166,7 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path, call: Any, na
     trace = tmp_path / "ran"
     arguments = (f"__import__('os').mkdir({str(trace)!r})",) if call is eval else (str(trace),)
     path = write_npy(tmp_path / "bomb.npy", {"X": Bomb(call, *arguments)})
-    with pytest.raises(NotReadable, match=name) as caught:
+    with pytest.raises(UnreadableFile, match=name) as caught:
         read_pickled_npy(path)
     assert "\n" not in str(caught.value)
     assert not trace.exists()
@@ -178,7 +179,7 @@ def test_other_encodings_are_not_reachable(tmp_path: Path) -> None:
     import _codecs
 
     path = write_npy(tmp_path / "codec.npy", {"X": Bomb(_codecs.encode, "uryyb", "rot13")})
-    with pytest.raises(NotReadable, match="rot13"):
+    with pytest.raises(UnreadableFile, match="rot13"):
         read_pickled_npy(path)
 
 
@@ -188,6 +189,6 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.npy").write_bytes((tmp_path / "whole.npy").read_bytes()[:-500])
     (tmp_path / "bare.npy").write_bytes(pickle.dumps({"a": 1}))
     for name in ("numbers.npy", "cut.npy", "bare.npy", "absent.npy"):
-        with pytest.raises(NotReadable) as caught:
+        with pytest.raises(UnreadableFile) as caught:
             read_pickled_npy(tmp_path / name)
         assert "\n" not in str(caught.value)

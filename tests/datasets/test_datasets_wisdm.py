@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets import load
 from transpl.datasets.cards import read_card
 from transpl.datasets.pairs import PUBLISHED
 from transpl.datasets.prepare import prepare
 from transpl.datasets.prepared import load_prepared
-from transpl.datasets.wisdm import (
+from transpl.datasets.recipes.wisdm import (
     ADATIME_TEST_WINDOWS,
     CLASSES,
     RAW_FILE,
@@ -31,7 +32,6 @@ from transpl.datasets.wisdm import (
     segment_breaks,
     standardised,
 )
-from transpl.errors import InputError, NotReadable
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 STEP = 50_000_000  # ns
@@ -177,7 +177,7 @@ def test_no_text_breaks_the_reader(pieces: list[str]) -> None:
         found = read_records(path)
         assert (np.abs(found.values) <= 1e6).all()
         assert len(segment_breaks(found)) == len(found.time)
-        with pytest.raises(NotReadable, match=r"no 128 records on end") as caught:
+        with pytest.raises(UnreadableFile, match=r"no 128 records on end") as caught:
             build(Path(folder), silent)
         assert "\n" not in str(caught.value)
 
@@ -313,5 +313,5 @@ def test_check_names_what_is_not_as_published(tmp_path: Path) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(NotReadable, match=f"no {RAW_FILE} in it"):
+    with pytest.raises(UnreadableFile, match=f"no {RAW_FILE} in it"):
         build(tmp_path, silent)

@@ -1,7 +1,7 @@
 """A tiny job through every front door: what it leaves behind, as plain values to compare with an earlier version.
 
-    python tests/golden/tiny_job.py write      write golden.json anew (after a change that is meant to change numbers)
-    python tests/golden/tiny_job.py digest     one hash per output: equal on one machine before and after a refactoring
+python tests/golden/tiny_job.py write      write golden.json anew (after a change that is meant to change numbers)
+python tests/golden/tiny_job.py digest     one hash per output: equal on one machine before and after a refactoring
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def adapt_job(folder: Path, variant: str) -> Path:
         options += [f"--set={name}={value}" for name, value in NETWORK.items() if name not in own]
         options += ["--patch-length", "4", "--width", "16", "--epochs", "2"]
     arguments = ["adapt", "--source", str(source), "--target", str(target), "--out", str(out), *options]
-    subprocess.run([sys.executable, "-m", "transpl.cli", *arguments], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "transpl.cli.main", *arguments], check=True, capture_output=True)
     return out
 
 

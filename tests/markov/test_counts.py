@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from transpl.errors import NotReadable
+from transpl._utils.errors import UnreadableFile
 from transpl.markov import TransitionCounts, counts
 
 MODEST = settings(deadline=None, max_examples=60)
@@ -441,12 +441,12 @@ def test_counts_survive_a_round_trip_through_a_file_of_any_name(tmp_path, name, 
 
 
 def test_a_missing_file_is_reported_in_one_line(tmp_path):
-    with refusal(tmp_path / "none.npz", "no such file", NotReadable):
+    with refusal(tmp_path / "none.npz", "no such file", UnreadableFile):
         TransitionCounts.load(tmp_path / "none.npz")
 
 
 def test_a_folder_is_reported_in_one_line(tmp_path):
-    with refusal(tmp_path, error=NotReadable):
+    with refusal(tmp_path, error=UnreadableFile):
         TransitionCounts.load(tmp_path)
 
 
@@ -455,7 +455,7 @@ def test_a_truncated_file_is_reported_in_one_line(saved, share):
     path, _ = saved
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with refusal(path, "Write it anew", NotReadable):
+    with refusal(path, "Write it anew", UnreadableFile):
         TransitionCounts.load(path)
 
 
@@ -471,7 +471,7 @@ def test_a_file_with_any_one_damaged_byte_gives_the_counts_or_a_complaint_in_one
         path.write_bytes(damaged)
         try:
             assert TransitionCounts.load(path) == original
-        except NotReadable as error:
+        except UnreadableFile as error:
             complaints.append(str(error))
     assert len(complaints) > len(positions) / 4
     assert [complaint for complaint in complaints if "\n" in complaint] == []
@@ -482,7 +482,7 @@ def test_a_truncated_file_is_closed_again(saved):
     path.write_bytes(path.read_bytes()[:-10])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with pytest.raises(NotReadable):
+        with pytest.raises(UnreadableFile):
             TransitionCounts.load(path)
     assert [str(warning.message) for warning in caught] == []
 
@@ -491,7 +491,7 @@ def test_a_truncated_file_is_closed_again(saved):
 def test_a_file_of_another_kind_is_reported_in_one_line(tmp_path, content):
     path = tmp_path / "counts.npz"
     path.write_bytes(content)
-    with refusal(path, "", NotReadable):
+    with refusal(path, "", UnreadableFile):
         TransitionCounts.load(path)
 
 
@@ -514,21 +514,21 @@ FOREIGN = {
 def test_an_archive_that_is_not_ours_is_reported_in_one_line(tmp_path, content):
     path = tmp_path / "counts.npz"
     np.savez(path, **content)
-    with refusal(path, "", NotReadable):
+    with refusal(path, "", UnreadableFile):
         TransitionCounts.load(path)
 
 
 def test_a_plain_npy_file_is_reported_in_one_line(tmp_path):
     path = tmp_path / "counts.npy"
     np.save(path, np.zeros((1, 2, 2), int))
-    with refusal(path, "", NotReadable):
+    with refusal(path, "", UnreadableFile):
         TransitionCounts.load(path)
 
 
 def test_a_pickle_is_reported_in_one_line_and_never_executed(tmp_path):
     path, trace = tmp_path / "counts.npz", tmp_path / "executed"
     path.write_bytes(pickle.dumps(Payload(trace)))
-    with refusal(path, error=NotReadable):
+    with refusal(path, error=UnreadableFile):
         TransitionCounts.load(path)
     assert not trace.exists()
 
@@ -536,7 +536,7 @@ def test_a_pickle_is_reported_in_one_line_and_never_executed(tmp_path):
 def test_a_pickle_inside_an_archive_is_reported_in_one_line_and_never_executed(tmp_path):
     path, trace = tmp_path / "counts.npz", tmp_path / "executed"
     np.savez(path, format=np.array("transpl-counts-1"), counts=np.array([Payload(trace)], dtype=object))
-    with refusal(path, error=NotReadable):
+    with refusal(path, error=UnreadableFile):
         TransitionCounts.load(path)
     assert not trace.exists()
 

@@ -16,11 +16,11 @@ from transpl.methods import Labelled, SourceModel
 from transpl.methods.att import ATT, ATTSettings
 from transpl.methods.labelling import agreed, tri_training_labels
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective, candidates
-from transpl.network.inference import class_probabilities
-from transpl.training import Execution, loop
-from transpl.training.adaptation import joined
-from transpl.training.losses import overlap
-from transpl.training.rows import labelled_rows, take
+from transpl.nn import Execution, loop
+from transpl.nn.adaptation import joined
+from transpl.nn.inference import class_probabilities
+from transpl.nn.losses import overlap
+from transpl.nn.rows import labelled_rows, take
 from transpl.windows import as_windows
 
 CPU = Execution(device="cpu")

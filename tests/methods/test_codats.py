@@ -14,9 +14,8 @@ from torch.nn import functional as F
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.codats import CoDATS, CoDATSObjective, CoDATSSettings, CoDATSWS, Discriminator, ProportionLoss
 from transpl.methods.joint import View, drawn
-from transpl.network import Network, NetworkSettings
-from transpl.training import Execution
-from transpl.training.loss_weights import Weighting
+from transpl.nn import Execution, Network, NetworkSettings
+from transpl.nn.loss_weights import Weighting
 from transpl.windows import as_windows
 
 K, d, TOTAL = 3, 16, 20

@@ -22,8 +22,8 @@ from transpl.methods.code_classifiers import (
 )
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeShape
 from transpl.methods.joint import drawn
-from transpl.network.inference import class_probabilities, coarse_codes
-from transpl.training import Execution, LoopSettings, loop
+from transpl.nn import Execution, LoopSettings, loop
+from transpl.nn.inference import class_probabilities, coarse_codes
 from transpl.windows import as_windows
 
 CPU = Execution(device="cpu")

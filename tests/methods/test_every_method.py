@@ -16,9 +16,8 @@ from transpl.methods import Labelled, Method, SourceModel
 from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import create, entries, entry, names
 from transpl.methods.settings import SourceSettings
-from transpl.network import Network
-from transpl.training import Execution, loop
-from transpl.training.rows import epoch_batches
+from transpl.nn import Execution, Network, loop
+from transpl.nn.rows import epoch_batches
 from transpl.windows import Windows, as_windows
 
 ALL = names()

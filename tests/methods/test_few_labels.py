@@ -9,10 +9,10 @@ from conftest import TINY, make_waves
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transpl.labels import Labelled, counts_of_labels
+from transpl.markov.labels import Labelled, counts_of_labels
 from transpl.methods import TransPLMethod, TransPLSettings
-from transpl.training import Execution
-from transpl.training.adaptation import CERTAIN, most_confident
+from transpl.nn import Execution
+from transpl.nn.adaptation import CERTAIN, most_confident
 from transpl.windows import as_windows
 
 SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name not in ("device", "variant")})
@@ -53,7 +53,7 @@ def test_training_sees_the_labels_as_certain(method, monkeypatch):
         seen.update(target)
         return network, []
 
-    monkeypatch.setattr("transpl.methods.transpl_learning.adapt_network", catch)
+    monkeypatch.setattr("transpl.methods.transpl.learning.adapt_network", catch)
     method.adapt(TARGET.windows, few_labels=FEW)
     assert seen["y"][[3, 8]].tolist() == [0, 1]
     assert (seen["confidence"] == CERTAIN).nonzero().ravel().tolist() == [3, 8]

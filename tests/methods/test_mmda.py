@@ -8,8 +8,8 @@ from conftest import TINY, refusal
 
 from transpl.methods.joint import View, drawn
 from transpl.methods.mmda import MMDA, MMDAObjective, MMDASettings
-from transpl.network import Network
-from transpl.training.losses import coral, mean_entropy, mmd
+from transpl.nn import Network
+from transpl.nn.losses import coral, mean_entropy, mmd
 
 K, d = 3, 16
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}

@@ -7,7 +7,7 @@ from tiny_source import CPU, SHORT, TARGET, K, source_model
 
 from transpl.methods.labelling import class_prototypes, pooled_mean, prototype_probabilities
 from transpl.methods.ncp import NCP, NCPSettings
-from transpl.network.inference import features
+from transpl.nn.inference import features
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,9 @@ from transpl.methods.raincoat import (
     reconstruction_error,
 )
 from transpl.methods.raincoat_network import Decoder, FrequencyEncoder, RaincoatNetwork, phase, waves
-from transpl.network import Network, NetworkSettings
-from transpl.training import Execution
-from transpl.training.loss_weights import Weighting
-from transpl.training.losses import sinkhorn
+from transpl.nn import Execution, Network, NetworkSettings
+from transpl.nn.loss_weights import Weighting
+from transpl.nn.losses import sinkhorn
 from transpl.windows import as_windows
 
 C, T, K, M, D = 2, 32, 3, 6, 16

@@ -16,8 +16,8 @@ from transpl.methods import source_model as source_model_module
 from transpl.methods.labelling import shot_labels
 from transpl.methods.pseudo_labelling import MethodAsTeacher
 from transpl.methods.shot import SHOT, SHOTObjective, SHOTSettings
-from transpl.network.inference import class_probabilities, seen_by_head
-from transpl.training.rows import window_rows
+from transpl.nn.inference import class_probabilities, seen_by_head
+from transpl.nn.rows import window_rows
 
 WEIGHTS = {"entropy": 1.0, "diversity": 1.0, "label": 0.3}
 

@@ -9,7 +9,7 @@ from conftest import TINY, make_waves, refusal
 
 from transpl.methods import Labelled
 from transpl.methods.softmax import Softmax, SoftmaxSettings
-from transpl.training import Execution
+from transpl.nn import Execution
 from transpl.windows import as_windows
 
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "variant")}

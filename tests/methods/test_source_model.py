@@ -11,8 +11,8 @@ from transpl.methods import Labelled, SourceModel
 from transpl.methods.no_adapt import NoAdapt, NoAdaptSettings
 from transpl.methods.settings import SourceSettings
 from transpl.methods.softmax import Softmax, SoftmaxSettings
-from transpl.training import Execution
-from transpl.training.source import SourceLoss
+from transpl.nn import Execution
+from transpl.nn.source import SourceLoss
 from transpl.windows import as_windows
 
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "variant")}

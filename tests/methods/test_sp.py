@@ -16,7 +16,7 @@ from transpl.methods.labelling import (
     stronger_of,
 )
 from transpl.methods.sp import SP, SPSettings
-from transpl.network.inference import features
+from transpl.nn.inference import features
 
 AXES = Prototypes(np.eye(K), np.ones(K, bool), np.zeros(K))
 

@@ -7,8 +7,8 @@ from tiny_source import CPU, SHORT, TARGET, source_model
 
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.t2pl import T2PL, T2PLSettings
-from transpl.network.inference import seen_by_head
-from transpl.training import Execution
+from transpl.nn import Execution
+from transpl.nn.inference import seen_by_head
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from conftest import TINY, make_waves
 
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.settings import SourceSettings
-from transpl.training import Execution
+from transpl.nn import Execution
 from transpl.windows import as_windows
 
 K = 3

@@ -14,13 +14,13 @@ from made_up_explanation import CLASSES, made_up
 from made_up_results import METRICS, predictions, saved, shift, summary
 from plotly.offline import get_plotlyjs
 
-from transpl.errors import NotReadable
+from transpl._utils.errors import UnreadableFile
+from transpl.jobs.results import write_table
 from transpl.report import write_report
 from transpl.report.adaptation.html import percent
 from transpl.report.adaptation.labels import GIVEN, class_proportions
 from transpl.report.adaptation.page import render
 from transpl.report.adaptation.saved import read_saved
-from transpl.results import write_table
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&amp;'
 
@@ -316,7 +316,7 @@ def test_labels_that_look_like_numbers_or_nothing_stay_as_they_are(tmp_path):
 
 
 def test_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(NotReadable, match=r"no summary\.json"):
+    with pytest.raises(UnreadableFile, match=r"no summary\.json"):
         write_report(tmp_path)
 
 
@@ -324,21 +324,21 @@ def test_explanation_of_other_results_is_refused(tmp_path):
     about = summary()
     write(tmp_path, saved(summary={**about, "test": {**about["test"], "windows": 5}}))
     write_table(tmp_path / "predictions.csv", saved().predictions.iloc[:5])
-    with refusal(tmp_path, "explains window 11, predictions.csv has none", NotReadable):
+    with refusal(tmp_path, "explains window 11, predictions.csv has none", UnreadableFile):
         write_report(tmp_path)
 
 
 def test_damaged_files_are_refused_by_name(tmp_path):
     write(tmp_path, saved())
     (tmp_path / "explanation.npz").write_bytes(b"no")
-    with refusal(tmp_path / "explanation.npz", error=NotReadable):
+    with refusal(tmp_path / "explanation.npz", error=UnreadableFile):
         write_report(tmp_path)
 
 
 def test_summary_of_another_version_is_refused(tmp_path):
     write(tmp_path, saved())
     (tmp_path / "summary.json").write_text(json.dumps({"classes": CLASSES.tolist()}))
-    with refusal(tmp_path, "incomplete or of another version", NotReadable):
+    with refusal(tmp_path, "incomplete or of another version", UnreadableFile):
         write_report(tmp_path)
 
 

@@ -13,7 +13,7 @@ from made_up_explanation import CHANNELS, SEATS, made_up, made_up_council
 from made_up_results import METRICS, SWAPPED, TURNED, council_summary, predictions, saved_council, shift
 from test_adaptation_page import HOSTILE, data_of, page_of, text_of, write
 
-from transpl.errors import NotReadable
+from transpl._utils.errors import UnreadableFile
 from transpl.report import write_report
 from transpl.report.adaptation.council import LOW, agreement
 from transpl.report.adaptation.explorer_data import explorer_data
@@ -215,7 +215,7 @@ def test_it_is_made_of_saved_files_only(tmp_path):
 def test_files_of_both_variants_in_one_folder_are_refused(tmp_path):
     write(tmp_path, saved_council())
     made_up(windows=np.arange(12)).save(tmp_path / "explanation.npz")
-    with refusal(tmp_path, "different variants", NotReadable):
+    with refusal(tmp_path, "different variants", UnreadableFile):
         write_report(tmp_path)
 
 

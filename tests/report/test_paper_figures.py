@@ -10,11 +10,11 @@ import pytest
 from tiny_subject import tiny_subject
 
 from transpl.report.paper_figures.page import DRAWINGS, render_figure
-from transpl.studies.channel_corruption import corruption_study
-from transpl.studies.channel_shift import alignment_study
-from transpl.studies.code_entropy import entropy_study
-from transpl.studies.decoded_codes import codes_study
-from transpl.studies.window_likelihoods import likelihood_study
+from transpl.report.studies.channel_corruption import corruption_study
+from transpl.report.studies.channel_shift import alignment_study
+from transpl.report.studies.code_entropy import entropy_study
+from transpl.report.studies.decoded_codes import codes_study
+from transpl.report.studies.window_likelihoods import likelihood_study
 
 CODES = {
     "name": "a → b",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from transpl import ShiftReport
-from transpl.errors import InputError
+from transpl._utils.errors import InputError
 from transpl.markov import TransitionCounts
 from transpl.report.shift_figures import channel_distances, transition_matrices
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from transpl._utils.errors import invalid
 from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
 from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.reading import Reading
 from transpl.benchmark.result import Result
 from transpl.benchmark.shelf import Choice, Shelf
-from transpl.errors import wrong
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 _TWO_CLASSES = ("ptb",)
@@ -79,7 +79,7 @@ def value_of(part: str, result: Result, metric: str) -> float:
     scores = _scores(part, result)
     if metric not in scores:
         expected, got = f"a score of {result.dataset} ({', '.join(scores)})", repr(metric)
-        raise wrong("metric", expected=expected, got=got, advice="Choose one of these.")
+        raise invalid("metric", expected=expected, got=got, advice="Choose one of these.")
     return _PERCENT * scores[metric]
 
 

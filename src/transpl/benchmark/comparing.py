@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from transpl._utils.errors import check_choice, invalid
 from transpl.benchmark.pair import Evaluator, Pair, split_pair
 from transpl.benchmark.result import Result
 from transpl.benchmark.run import run_method
 from transpl.datasets import Dataset
-from transpl.errors import one_of, wrong
 from transpl.methods import Method, SourceModel
 from transpl.methods.registry import entries, entry
 from transpl.methods.settings import MethodSettings, SourceSettings
-from transpl.training import Execution
+from transpl.nn import Execution
 
 
 def compare(
@@ -79,20 +79,20 @@ def check_known(argument: str, settings: Iterable[str], methods: Iterable[str]) 
     unknown = sorted(set(settings) - {name for method in chosen for name in setting_names(method)})
     if unknown:
         expected = f"settings of {', '.join(chosen)}"
-        raise wrong(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
+        raise invalid(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
 
 
 def check_changes(methods: Iterable[str], changes: Mapping[str, Any]) -> None:
     """Raise if none of these methods has such a setting, or if it is the seed, which is no setting of a comparison."""
     check_known("changes", changes, methods)
     if "random_state" in changes:
-        raise wrong("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
+        raise invalid("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
 
 
 def _check_preset(preset: str) -> None:
     """Raise if no registered method has such a preset; the chosen ones need not have it."""
     known = {name for found in entries().values() for name in found.method.Settings.presets}
-    one_of("preset", preset, ("paper", *sorted(known)))
+    check_choice("preset", preset, ("paper", *sorted(known)))
 
 
 @dataclass

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from transpl import datasets
+from transpl._utils.errors import invalid
 from transpl.benchmark.pair import Evaluator, Pair, split_pair
 from transpl.benchmark.plugins import import_plugins, plugin_versions
 from transpl.benchmark.result import Result
@@ -16,10 +17,9 @@ from transpl.benchmark.source_store import stored_only, stored_trainer
 from transpl.benchmark.spec import RunSpec, data_fingerprint
 from transpl.benchmark.store import Store
 from transpl.datasets import Dataset
-from transpl.errors import wrong
 from transpl.methods import Method, SourceModel
 from transpl.methods.registry import entry
-from transpl.training import Execution
+from transpl.nn import Execution
 
 
 def execute(
@@ -88,5 +88,5 @@ def _source_model(spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluato
 def _data(name: str, fingerprint: str) -> Dataset:
     data = datasets.load(name)
     if data_fingerprint(data) != fingerprint:
-        raise wrong("dataset", expected=f"the {name} of the plan", got="other values", advice="Plan the runs anew.")
+        raise invalid("dataset", expected=f"the {name} of the plan", got="other values", advice="Plan the runs anew.")
     return data

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
+from transpl._utils.errors import unreadable_file
 from transpl.benchmark.blocks import value_of
 from transpl.benchmark.contenders import Contenders
 from transpl.benchmark.equal_seeds import BySeed, means_over_equal_seeds
@@ -28,7 +29,6 @@ from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.spread import Spread, spread
 from transpl.benchmark.statistics import statistics_over_pairs
 from transpl.benchmark.store import Store
-from transpl.errors import unreadable
 
 RANKED_BY = ("accuracy", "macro_f1", "label_accuracy")
 _PERCENT = 100.0
@@ -43,7 +43,9 @@ def leaderboard_from(folder: Path) -> Leaderboard:
     store = Store(folder)
     known = list(store.known().values())
     if not known:
-        raise unreadable(folder, problem="no runs in it", advice="Run `transpl bench --out` with this folder first.")
+        raise unreadable_file(
+            folder, problem="no runs in it", advice="Run `transpl bench --out` with this folder first."
+        )
     specs = [spec for spec, _ in known]
     contenders, set_names = Contenders(specs), _set_names(specs)
     runs = tuple(

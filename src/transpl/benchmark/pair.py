@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.benchmark.metrics import cross_entropies, label_scores, scores
+from transpl._utils.errors import invalid
+from transpl._utils.metrics import cross_entropies, label_scores, scores
 from transpl.datasets import Dataset
-from transpl.errors import wrong
+from transpl.estimator.validation import hold_out
 from transpl.methods import Labelled, LearntRows, Method
 from transpl.methods.proportions import label_proportions
-from transpl.sources import hold_out
 from transpl.windows import Windows, as_windows
 
 SHOTS = 5  # labelled windows per class that a few-shot risk sees
@@ -62,7 +62,7 @@ class Evaluator:
         n = len(self._train.y)
         if rows.shape != labels.shape or len(np.unique(rows)) != len(rows) or not np.isin(rows, np.arange(n)).all():
             expected = f"different rows of {n}, and a label for each"
-            raise wrong("learnt", expected=expected, got=f"{rows.shape}, {labels.shape}", advice="Number the target.")
+            raise invalid("learnt", expected=expected, got=f"{rows.shape}, {labels.shape}", advice="Number the target.")
         right = {"accuracy": float((self._train.y[rows] == labels).mean())} if len(rows) else {}
         return {"rows": len(rows), "share": len(rows) / n, **right}
 
@@ -89,14 +89,14 @@ class Evaluator:
         """The target's train part with its labels, and a stratified share held out of it; for upper bounds only."""
         if not method.uses_target_labels:
             got, advice = type(method).__name__, "Pass the source instead."
-            raise wrong("method", expected="one that uses target labels", got=got, advice=advice)
+            raise invalid("method", expected="one that uses target labels", got=got, advice=advice)
         return hold_out(self._train, seed)
 
     @staticmethod
     def _checked(answers: ArrayLike, part: Labelled) -> NDArray:
         found = np.asarray(answers)
         if len(found) != len(part.y):
-            raise wrong("answers", expected=f"{len(part.y)} rows", got=len(found), advice="Answer for every window.")
+            raise invalid("answers", expected=f"{len(part.y)} rows", got=len(found), advice="Answer for every window.")
         return found
 
 

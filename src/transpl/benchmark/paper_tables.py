@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from transpl._utils.errors import check_choice
 from transpl.benchmark.plan import Row
-from transpl.errors import one_of
 
 SETS = ("ucihar", "wisdm", "hhar", "ptb")
 _TEST, _LABELS = "test", "labels"
@@ -33,7 +33,7 @@ class PaperTable:
 
 def paper_table(name: str) -> PaperTable:
     """One of the tables by name."""
-    one_of("table", name, tuple(TABLES))
+    check_choice("table", name, tuple(TABLES))
     return TABLES[name]
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from transpl import datasets
+from transpl._utils.errors import check_choice, check_int, invalid
 from transpl.benchmark.comparing import check_changes, check_known, setting_names, settings_of
 from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
 from transpl.datasets import Dataset
-from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry, names
 
 
@@ -47,12 +47,12 @@ class Plan:
     def __post_init__(self) -> None:
         for row in self.rows:
             check_changes([row.method], row.changes)
-            one_of("goal", row.goal, GOALS)
+            check_choice("goal", row.goal, GOALS)
         for seed in self.seeds:
-            whole_number("seeds", seed, least=0)
+            check_int("seeds", seed, least=0)
         if not self.rows or not self.seeds:
             lacking = "seeds" if self.rows else "rows"
-            raise wrong(lacking, expected="one or more", got="none", advice="A plan needs methods and seeds.")
+            raise invalid(lacking, expected="one or more", got="none", advice="A plan needs methods and seeds.")
         _check_grid(self.grid, self.rows)
 
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
@@ -83,7 +83,7 @@ class Plan:
         needing = [row.method for row in self.rows if entry(row.method).method.needs_groups]
         if needing:
             expected = f"methods for a data set that does not say which windows belong together ({self.dataset})"
-            raise wrong(
+            raise invalid(
                 "methods", expected=expected, got=needing[0], advice="Leave it out, or prepare it with `group`."
             )
 
@@ -92,7 +92,7 @@ class Plan:
         unknown = sorted({domain for pair in self.pairs for domain in pair} - set(data.domains))
         if unknown:
             expected = f"domains of {self.dataset} ({', '.join(map(str, data.domains))})"
-            raise wrong("pairs", expected=expected, got=", ".join(map(str, unknown)), advice="Choose among these.")
+            raise invalid("pairs", expected=expected, got=", ".join(map(str, unknown)), advice="Choose among these.")
         return self.pairs or data.pairs
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
@@ -131,7 +131,9 @@ def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]
     have = {row.method for row in known}
     if not wanted <= have:
         got = ", ".join(sorted(wanted - have))
-        raise wrong("methods", expected=f"methods of the table ({', '.join(sorted(have))})", got=got, advice=_NOT_THERE)
+        raise invalid(
+            "methods", expected=f"methods of the table ({', '.join(sorted(have))})", got=got, advice=_NOT_THERE
+        )
     return tuple(row for row in known if row.method in wanted)
 
 
@@ -142,11 +144,13 @@ def _check_grid(grid: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> None:
     check_known("grid", grid, (row.method for row in rows))
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise wrong("grid", expected=f"a list of values for {name}", got=repr(values), advice="Give at least one.")
+            raise invalid(
+                "grid", expected=f"a list of values for {name}", got=repr(values), advice="Give at least one."
+            )
     fixed = [name for name in grid if all(name in row.changes for row in rows if name in setting_names(row.method))]
     if fixed:
         got = ", ".join(fixed)
-        raise wrong("grid", expected="settings that changes leave open", got=got, advice="Leave one out.")
+        raise invalid("grid", expected="settings that changes leave open", got=got, advice="Leave one out.")
 
 
 def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

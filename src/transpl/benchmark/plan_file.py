@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
+from transpl._utils.errors import InputError, UnreadableFile, check_int, unreadable_file
 from transpl.benchmark.plan import Plan, Row, rows_of, with_changes
 from transpl.datasets.pairs import parse_pair
-from transpl.errors import InputError, NotReadable, unreadable, whole_number
 
 _OPTIONAL = ("pairs", "seeds", "preset", "changes", "grid")
 _KNOWN = {"dataset", "methods", "rows", *_OPTIONAL}
@@ -30,14 +30,14 @@ def read_plans(path: Path) -> list[Plan]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
     except (yaml.YAMLError, ValueError, OSError) as error:
-        raise unreadable(path, problem=f"not YAML ({error})", advice=_ADVICE) from None
+        raise unreadable_file(path, problem=f"not YAML ({error})", advice=_ADVICE) from None
     entries = content if isinstance(content, list) else [content]
     try:
         return [_plan(values) for values in entries]
     except InputError as error:
-        raise NotReadable(f"{path}: {error}") from None
+        raise UnreadableFile(f"{path}: {error}") from None
 
 
 def _plan(values: Any) -> Plan:
@@ -76,7 +76,7 @@ def _seeds(value: Any) -> tuple[int, ...]:
     """A number n stands for 0, ..., n - 1, as on the command line."""
     if isinstance(value, list):
         return tuple(value)
-    whole_number("seeds", value, least=1)
+    check_int("seeds", value, least=1)
     return tuple(range(value))
 
 

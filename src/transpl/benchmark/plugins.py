@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from transpl.errors import InputError, wrong
-from transpl.files import sha256
+from transpl._utils.errors import InputError, invalid
+from transpl._utils.files import sha256
 
 _SUFFIX = ".py"
 
@@ -29,7 +29,7 @@ def import_plugins(plugins: Iterable[str]) -> None:
         except Exception as error:  # it is somebody's code
             got = f"{plugin}: {type(error).__name__}: {error}"
             advice = "Give a file that ends in .py, or an installed module."
-            raise wrong("import", expected="something that imports", got=got, advice=advice) from error
+            raise invalid("import", expected="something that imports", got=got, advice=advice) from error
 
 
 def plugin_versions(plugins: Iterable[str]) -> dict[str, str]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from transpl.errors import one_of
-from transpl.files import read_json
+from transpl._utils.errors import check_choice
+from transpl._utils.files import read_json
 
 TABLES = ("full", "pseudo", "weak", "ablation", "patch", "codebook", "pairs")
 AVERAGE = "average"
@@ -75,7 +75,7 @@ class Figure:
 
 def figure(table: str, dataset: str, row: str, metric: str, pair: str = AVERAGE) -> Figure | None:
     """The printed figure, or None if none is printed there."""
-    one_of("table", table, TABLES)
+    check_choice("table", table, TABLES)
     return figures().get(Key(table, dataset, row, metric, pair))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from transpl._utils.errors import check_choice, invalid
 from transpl.benchmark.paper_tables import PaperTable
 from transpl.benchmark.plan import Plan, Row, with_changes
 from transpl.benchmark.selection import DEFAULT, RULES
-from transpl.errors import one_of, wrong
 
 _OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # their rows are methods, so that others may join
 
@@ -30,7 +30,7 @@ class Reading:
     data: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        one_of("select", self.select, tuple(RULES))
+        check_choice("select", self.select, tuple(RULES))
 
     def plan(self, table: PaperTable, dataset: str) -> Plan:
         """The rows of a table with these settings."""
@@ -55,6 +55,6 @@ class Reading:
         if more and table.name not in _OPEN_TABLES:
             known = ", ".join(sorted({row.method for row in rows}))
             got, advice = ", ".join(more), "Use --which full for others."
-            raise wrong("methods", expected=f"methods of this table ({known})", got=got, advice=advice)
+            raise invalid("methods", expected=f"methods of this table ({known})", got=got, advice=advice)
         goal = "adapt" if table.part == "test" else "label"
         return [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in more]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 from numbers import Integral, Real
 
+from transpl._utils.errors import check_choice
 from transpl.benchmark.table_data import Cell, Column, Row, TableData, as_sentence
-from transpl.errors import one_of
 
 __all__ = ["FORMATS", "Cell", "Column", "Row", "TableData", "render", "to_csv", "to_latex", "to_markdown"]
 
@@ -24,7 +24,7 @@ _CSV_DECIMALS = 4
 
 def render(table: TableData, form: str = "markdown") -> str:
     """Write a table in one of `FORMATS`."""
-    one_of("form", form, FORMATS)
+    check_choice("form", form, FORMATS)
     return {"markdown": to_markdown, "csv": to_csv, "latex": to_latex}[form](table)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Result:
         known = {each.name for each in fields(cls)}
         if set(values) != known:
             got = f"a difference in {', '.join(sorted(set(values) ^ known))}"
-            raise wrong("values", expected="the fields of a Result", got=got, advice="Run it anew.")
+            raise invalid("values", expected="the fields of a Result", got=got, advice="Run it anew.")
         source, target = values["pair"]
         return cls(**{**values, "pair": (source, target)})
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from transpl._utils.parallel import Outcome, run_all
 from transpl.benchmark.execution import execute
 from transpl.benchmark.plugins import absolute
 from transpl.benchmark.result import Result
 from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.store import Store
-from transpl.parallel import Outcome, run_all
 
 
 @dataclass(frozen=True)

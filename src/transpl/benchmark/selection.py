@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.benchmark.metrics import cross_entropies
+from transpl._utils.errors import check_choice, invalid
+from transpl._utils.metrics import cross_entropies
 from transpl.benchmark.pair import Evaluator, Pair
-from transpl.errors import one_of, wrong
 from transpl.methods import Method
-from transpl.training.risks import density_ratio, dev, iwcv, source_risk
+from transpl.nn.risks import density_ratio, dev, iwcv, source_risk
 
 DEFAULT = "source_risk"
 
@@ -127,9 +127,9 @@ def all_risks(method: Method, pair: Pair, evaluator: Evaluator, answers: NDArray
 
 def best(risks: Mapping[str, Mapping[str, float]], rule: str) -> str:
     """The name among candidates, each with its risks, that a rule prefers; the first of equals."""
-    one_of("rule", rule, tuple(RULES))
+    check_choice("rule", rule, tuple(RULES))
     lacking = sorted(name for name, found in risks.items() if rule not in found)
     if lacking:
         advice = "Runs that only label the target have none: read their table without a grid, or choose another rule."
-        raise wrong("rule", expected=f"runs with a {rule}", got=f"none in {', '.join(lacking)}", advice=advice)
+        raise invalid("rule", expected=f"runs with a {rule}", got=f"none in {', '.join(lacking)}", advice=advice)
     return min(risks, key=lambda name: risks[name][rule])

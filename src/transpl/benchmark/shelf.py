@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transpl._utils.errors import invalid
 from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.result import Result
 from transpl.benchmark.selection import best
 from transpl.benchmark.spec import RunSpec, short_digest
 from transpl.benchmark.store import Store
-from transpl.errors import wrong
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Shelf:
         versions = Counter(spec.data for spec in self.planned.values() if spec.dataset == dataset)
         if len(versions) > 1:
             got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
-            raise wrong("data", expected=f"runs on one version of {dataset}", got=got, advice="Name one with --data.")
+            raise invalid("data", expected=f"runs on one version of {dataset}", got=got, advice="Name one with --data.")
 
 
 def identity(method: str, settings: Mapping[str, Any]) -> str:

@@ -15,11 +15,11 @@ from safetensors.torch import load
 from safetensors.torch import save as serialize
 
 from transpl import __version__
+from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.files import read_json, replacing, sha256, write_json
 from transpl.benchmark.locks import exclusive
 from transpl.benchmark.spec import short_digest
 from transpl.benchmark.store import remove_half_files
-from transpl.errors import NotReadable, unreadable
-from transpl.files import read_json, replacing, sha256, write_json
 from transpl.methods import SourceModel
 from transpl.methods.source_model import Trained, train_source
 
@@ -48,7 +48,7 @@ def stored_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel],
         home = folder / _key(data, domain, model)
         if not (home / "source.json").exists():
             problem = f"no trained source network of domain {domain} with these settings and this version of transpl"
-            raise unreadable(folder, problem=problem, advice="Run transpl bench on this folder again.")
+            raise unreadable_file(folder, problem=problem, advice="Run transpl bench on this folder again.")
         return _load(home, model)
 
     return trained
@@ -83,7 +83,7 @@ def _found(home: Path, model: SourceModel) -> Trained | None:
         return None
     try:
         return _load(home, model)
-    except NotReadable as problem:
+    except UnreadableFile as problem:
         warnings.warn(str(problem), stacklevel=2)
         return None
 
@@ -121,5 +121,5 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def _damaged(path: Path, problem: str) -> NotReadable:
-    return unreadable(path, problem=problem, advice="transpl bench trains it anew.")
+def _damaged(path: Path, problem: str) -> UnreadableFile:
+    return unreadable_file(path, problem=problem, advice="transpl bench trains it anew.")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
+from transpl._utils.errors import check_choice, check_int, invalid
 from transpl.datasets import Dataset
-from transpl.errors import one_of, whole_number, wrong
 from transpl.methods.registry import entry
 from transpl.methods.settings import MethodSettings, recorded
 
@@ -38,8 +38,8 @@ class RunSpec:
     goal: str = "adapt"
 
     def __post_init__(self) -> None:
-        one_of("goal", self.goal, GOALS)
-        whole_number("seed", self.seed, least=0)
+        check_choice("goal", self.goal, GOALS)
+        check_int("seed", self.seed, least=0)
         for name in ("source", "target", "seed"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
         object.__setattr__(self, "settings", _as_json_has_it(dict(self.settings)))
@@ -60,7 +60,7 @@ class RunSpec:
         gone = {name: self.settings.get(name, left) for name, left in Settings.retired.items()}
         if gone != Settings.retired:
             got = ", ".join(f"{name}={value}" for name, value in gone.items() if value != Settings.retired[name])
-            raise wrong("settings", expected=f"those of {self.method}", got=got, advice="Older versions had it.")
+            raise invalid("settings", expected=f"those of {self.method}", got=got, advice="Older versions had it.")
         return Settings(**values, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class RunSpec:
         known = {each.name for each in fields(cls)}
         if set(values) != known:
             got = f"a difference in {', '.join(sorted(set(values) ^ known))}"
-            raise wrong("values", expected="the fields of a RunSpec", got=got, advice="Run it anew.")
+            raise invalid("values", expected="the fields of a RunSpec", got=got, advice="Run it anew.")
         return cls(**values)
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ def _as_json_has_it(settings: dict[str, Any]) -> dict[str, Any]:
         return json.loads(json.dumps(settings, allow_nan=False))
     except (TypeError, ValueError) as error:
         advice = "Use plain numbers, texts, lists and None."
-        raise wrong("settings", expected="values that JSON can hold", got=error, advice=advice) from None
+        raise invalid("settings", expected="values that JSON can hold", got=error, advice=advice) from None
 
 
 def _frozen(value: Any) -> Any:

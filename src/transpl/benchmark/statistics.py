@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, rankdata, studentized_range, wilcoxon
 
-from transpl.errors import share, whole_number, wrong
+from transpl._utils.errors import check_fraction, check_int, invalid
 
 MOST_EXACT = 200  # differences up to which the exact distribution is computed
 _DECIMALS = 9  # 68.9 - 68.8 and 0.1 are equal
@@ -72,7 +72,7 @@ def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
 
     scores : method -> pair -> score, higher is better; a score that is absent, None or not finite is missing
     """
-    share("alpha", alpha)
+    check_fraction("alpha", alpha)
     pairs, left_out = _split_by_completeness(scores)
     table = np.array([[scores[name][pair] for name in scores] for pair in pairs], dtype=np.float64)
     table = np.round(table, _DECIMALS)
@@ -146,8 +146,8 @@ def holm(p: ArrayLike) -> Floats:
 
 def least_p(n_pairs: int, n_tests: int) -> float:
     r"""min(1, m 2^{1 - n}): Holm's p of the clearest of m tests if one method wins on all n pairs."""
-    whole_number("n_pairs", n_pairs, least=1)
-    whole_number("n_tests", n_tests, least=1)
+    check_int("n_pairs", n_pairs, least=1)
+    check_int("n_tests", n_tests, least=1)
     return min(1.0, n_tests * 2.0 ** (1 - n_pairs))
 
 
@@ -169,9 +169,9 @@ def tie_groups(methods: Sequence[str], different: set[tuple[str, str]]) -> tuple
 
 def critical_difference(n_methods: int, n_pairs: int, alpha: float = 0.05) -> float:
     r"""CD = q_\alpha \sqrt{k (k + 1) / (6 n)}, q_\alpha the studentized range of k groups over \sqrt{2} (Nemenyi)."""
-    whole_number("n_methods", n_methods, least=2)
-    whole_number("n_pairs", n_pairs, least=1)
-    share("alpha", alpha)
+    check_int("n_methods", n_methods, least=2)
+    check_int("n_pairs", n_pairs, least=1)
+    check_fraction("alpha", alpha)
     q = float(studentized_range.ppf(1 - alpha, n_methods, math.inf)) / math.sqrt(2)
     return q * math.sqrt(n_methods * (n_methods + 1) / (6 * n_pairs))
 
@@ -179,12 +179,12 @@ def critical_difference(n_methods: int, n_pairs: int, alpha: float = 0.05) -> fl
 def _split_by_completeness(scores: Scores) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
     """Pairs that all methods have, and the others, each in the order of first appearance."""
     if len(scores) < 2:
-        raise wrong("scores", expected="two methods or more", got=len(scores), advice="Add a method to compare with.")
+        raise invalid("scores", expected="two methods or more", got=len(scores), advice="Add a method to compare with.")
     every = dict.fromkeys(pair for of_method in scores.values() for pair in of_method)
     complete = {pair for pair in every if all(_present(of_method.get(pair)) for of_method in scores.values())}
     if not complete:
         advice = "Run what is missing, or leave out the methods that lack it."
-        raise wrong("scores", expected="a pair that every method has", got=f"none of {len(every)}", advice=advice)
+        raise invalid("scores", expected="a pair that every method has", got=f"none of {len(every)}", advice=advice)
     return tuple(p for p in every if p in complete), tuple(p for p in every if p not in complete)
 
 

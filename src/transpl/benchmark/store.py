@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.files import read_json, read_npz, replacing, write_json
 from transpl.benchmark.locks import exclusive
 from transpl.benchmark.result import Result
 from transpl.benchmark.spec import RunSpec, short_digest
-from transpl.errors import NotReadable, unreadable
-from transpl.files import read_json, read_npz, replacing, write_json
 
 FORMAT = "transpl-run-1"
 
@@ -64,7 +64,7 @@ class Store:
             return None
         try:
             return self._read(path)[1]
-        except NotReadable as problem:
+        except UnreadableFile as problem:
             _warn(problem)
             return None
 
@@ -100,7 +100,7 @@ class Store:
             return None
         try:
             record = _record(path, {"error", "traceback", "attempts"})
-        except NotReadable as problem:
+        except UnreadableFile as problem:
             _warn(problem)
             return None
         return Failure(spec, record["error"], record["traceback"], record["attempts"])
@@ -110,7 +110,7 @@ class Store:
         for path in _whole_files(self.folder / "runs"):
             try:
                 yield self._read(path)
-            except NotReadable as problem:
+            except UnreadableFile as problem:
                 _warn(problem)
 
     def plan(self, specs: Sequence[RunSpec]) -> None:
@@ -126,7 +126,7 @@ class Store:
         for path in _whole_files(self.folder / "plans"):
             try:
                 found |= {spec.digest: spec for spec in _planned_in(path)}
-            except NotReadable as problem:
+            except UnreadableFile as problem:
                 _warn(problem)
         return list(found.values())
 
@@ -192,7 +192,7 @@ def _planned_in(path: Path) -> list[RunSpec]:
     try:
         return [RunSpec.from_dict(values) for values in runs]
     except (ValueError, TypeError, KeyError) as error:
-        raise unreadable(path, problem=f"not a plan ({error})", advice="Run the same benchmark again.") from None
+        raise unreadable_file(path, problem=f"not a plan ({error})", advice="Run the same benchmark again.") from None
 
 
 def _record(path: Path, keys: set[str]) -> dict[str, Any]:
@@ -202,9 +202,9 @@ def _record(path: Path, keys: set[str]) -> dict[str, Any]:
     return record
 
 
-def _damaged(path: Path, problem: str) -> NotReadable:
-    return unreadable(path, problem=problem, advice="`transpl bench` makes it anew.")
+def _damaged(path: Path, problem: str) -> UnreadableFile:
+    return unreadable_file(path, problem=problem, advice="`transpl bench` makes it anew.")
 
 
-def _warn(problem: NotReadable) -> None:
+def _warn(problem: UnreadableFile) -> None:
     warnings.warn(f"{problem} It counts as missing.", stacklevel=1)  # whoever asks, a file is named once

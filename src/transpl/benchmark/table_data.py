@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transpl.errors import one_of, whole_number, wrong
+from transpl._utils.errors import check_choice, check_int, invalid
 
 BETTER = ("higher", "lower", "none")
 MOST_NAMED = 20  # missing runs that a caption names
@@ -35,9 +35,11 @@ class Cell:
         for name in ("mean", "std", "published"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
-                raise wrong(name, expected="a finite number or None", got=value, advice="Count such a run as missing.")
+                raise invalid(
+                    name, expected="a finite number or None", got=value, advice="Count such a run as missing."
+                )
         for name in ("n", "missing"):
-            whole_number(name, getattr(self, name), least=0)
+            check_int(name, getattr(self, name), least=0)
 
     @property
     def complete(self) -> bool:
@@ -60,8 +62,8 @@ class Column:
     better: str = "higher"
 
     def __post_init__(self) -> None:
-        one_of("better", self.better, BETTER)
-        whole_number("decimals", self.decimals, least=0)
+        check_choice("better", self.better, BETTER)
+        check_int("decimals", self.decimals, least=0)
 
     @property
     def name(self) -> str:
@@ -100,7 +102,7 @@ class TableData:
         for row in self.rows:
             if len(row.cells) != len(self.columns):
                 got = f"{len(row.cells)} in row {row.label!r}"
-                raise wrong("rows", expected=f"{len(self.columns)} cells", got=got, advice="Put None where none is.")
+                raise invalid("rows", expected=f"{len(self.columns)} cells", got=got, advice="Put None where none is.")
 
     @property
     def cells(self) -> Iterator[Cell]:

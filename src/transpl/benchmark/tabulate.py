@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from transpl._utils.errors import check_choice
 from transpl.benchmark.blocks import SCORES, Block, block_of, blocks_of
 from transpl.benchmark.equal_seeds import means_over_equal_seeds
 from transpl.benchmark.measures import BY_NAME
@@ -19,7 +20,6 @@ from transpl.benchmark.spread import spread
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
 from transpl.datasets.pairs import PUBLISHED
-from transpl.errors import one_of
 
 __all__ = ["Choice", "Reading", "Shelf", "pair_table_from", "paper_table_from", "scores_by_pair"]
 
@@ -50,7 +50,7 @@ def paper_table_from(folder: Path, which: str, datasets: Sequence[str] = (), how
 def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", how: Reading | None = None) -> TableData:
     """The appendix's table of a data set: every method of the full table on every pair."""
     how = how or Reading()
-    one_of("metric", metric, SCORES)
+    check_choice("metric", metric, SCORES)
     shelf = Shelf(folder, how.data)
     block = block_of(paper_table("full"), shelf, dataset, how)
     columns = (*block.pairs(), AVERAGE)

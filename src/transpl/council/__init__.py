@@ -1,8 +1,25 @@
 """Several cheap witnesses look at an unlabelled target; what a sensor suffered is undone before they are heard."""
 
+from transpl.council.coded_source import CodedSource
 from transpl.council.council import Council, Hearing, Standing
+from transpl.council.explaining import as_undone, parts_of, signals_of, undone_by
 from transpl.council.joining import Structure
-from transpl.council.parameters import CouncilSettings
+from transpl.council.parameters import CouncilParameters, CouncilSettings
+from transpl.council.patch_codes import PatchCodes
 from transpl.council.quality import Estimate
 
-__all__ = ["Council", "CouncilSettings", "Estimate", "Hearing", "Standing", "Structure"]
+__all__ = [
+    "CodedSource",
+    "Council",
+    "CouncilParameters",
+    "CouncilSettings",
+    "Estimate",
+    "Hearing",
+    "PatchCodes",
+    "Standing",
+    "Structure",
+    "as_undone",
+    "parts_of",
+    "signals_of",
+    "undone_by",
+]

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.council.patch_codes import PatchCodes
-from transpl.explanation import SourceCodes
-from transpl.labels import Labelled
-from transpl.markov import TransitionCounts
+from transpl.markov import Labelled, SourceCodes, TransitionCounts
 from transpl.windows import CHUNK, Windows
 
 

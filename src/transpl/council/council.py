@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from transpl._utils.errors import invalid
 from transpl.council.joining import Structure, Verdict, join
 from transpl.council.parameters import CouncilSettings
 from transpl.council.quality import Estimate, estimate_accuracy, sharpness_for
@@ -24,8 +25,7 @@ from transpl.council.shifts import ShiftSearch, find_shift
 from transpl.council.target_sample import MOST as _MOST_WINDOWS
 from transpl.council.views import Lens
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.errors import wrong
-from transpl.labels import UNKNOWN, Labelled, certain_where_known
+from transpl.markov import UNKNOWN, Labelled, certain_where_known
 from transpl.windows import CHUNK, Windows
 
 Floats = NDArray[np.float64]
@@ -319,7 +319,7 @@ class Council:
 
 def _structure(n: int, groups: NDArray[np.int64] | None, smooth: bool) -> Structure:
     if groups is not None and len(groups) != n:
-        raise wrong("groups", expected=f"{n} numbers", got=len(groups), advice="Give one per window.")
+        raise invalid("groups", expected=f"{n} numbers", got=len(groups), advice="Give one per window.")
     if smooth:
         return Structure(sequences=np.zeros(n, np.int64) if groups is None else groups)
     return Structure(groups=groups)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transpl.council.council import Council, Hearing
 from transpl.council.witnesses.linear import Linear
 from transpl.council.witnesses.statistics import statistic_names
-from transpl.explanation import Undone
+from transpl.markov import Undone
 from transpl.windows import Windows
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from transpl.labels import UNKNOWN
+from transpl.markov import UNKNOWN
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

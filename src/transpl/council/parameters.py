@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from transpl._utils.errors import check_choice, check_int, check_positive, invalid
 from transpl.council import witnesses
 from transpl.council.shifts import KINDS, find_triads
 from transpl.council.views import VIEWS
-from transpl.errors import one_of, positive, whole_number, wrong
-from transpl.markov.counts import check_epsilon
+from transpl.markov import check_epsilon
 from transpl.windows import name_channels
 
 WITNESSES = ("codes", "kernels", "linear", "trees")
@@ -36,14 +36,14 @@ class CouncilSettings:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        whole_number("random_state", self.random_state, least=0)
+        check_int("random_state", self.random_state, least=0)
         for name in ("witnesses", "views"):
             chosen = getattr(self, name)
             if isinstance(chosen, str) or not chosen or len(set(chosen)) < len(chosen):
                 expected = "one or more different names"
-                raise wrong(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
+                raise invalid(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
         for view in self.views:
-            one_of("views", view, VIEWS)
+            check_choice("views", view, VIEWS)
         for witness in self.witnesses:
             witnesses.find(witness)
 
@@ -62,15 +62,15 @@ class CouncilParameters:
     n_threads: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number("patch_length", self.patch_length, least=1)
-        whole_number("n_coarse", self.n_coarse, least=2)
-        positive("sigma", self.sigma)
-        one_of("channel_alignment", self.channel_alignment, (True, False))
-        one_of("smoothing", self.smoothing, ("floor", "additive", "pseudocount"))
+        check_int("patch_length", self.patch_length, least=1)
+        check_int("n_coarse", self.n_coarse, least=2)
+        check_positive("sigma", self.sigma)
+        check_choice("channel_alignment", self.channel_alignment, (True, False))
+        check_choice("smoothing", self.smoothing, ("floor", "additive", "pseudocount"))
         if self.epsilon is not None:
             check_epsilon(self.smoothing, self.epsilon)
         if self.n_threads is not None:
-            whole_number("n_threads", self.n_threads, least=1)
+            check_int("n_threads", self.n_threads, least=1)
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
@@ -102,12 +102,12 @@ class CouncilParameters:
 def _council_settings(params: Mapping[str, Any]) -> CouncilSettings:
     undo = params["undo"]
     if isinstance(undo, str):
-        one_of("undo", undo, ("auto", "none", *KINDS))
+        check_choice("undo", undo, ("auto", "none", *KINDS))
         undo = (undo,) if undo in KINDS else undo
     else:
         undo = _names("undo", undo)
         for kind in undo:
-            one_of("undo", kind, KINDS)
+            check_choice("undo", kind, KINDS)
     given = {name: params[name] for name in ("witnesses", "views", "channel_names", "triads")}
     asked = {name: _names(name, value) for name, value in given.items() if value is not None}
     return CouncilSettings(**asked, undo=undo, random_state=params["random_state"])
@@ -117,5 +117,5 @@ def _names(name: str, value: Any) -> tuple[Any, ...]:
     """A sequence of names, or of channels, as a tuple to its depth."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         advice = "Write it as a tuple, also a single one."
-        raise wrong(name, expected="a sequence of names", got=repr(value), advice=advice)
+        raise invalid(name, expected="a sequence of names", got=repr(value), advice=advice)
     return tuple(each if isinstance(each, str | Number) else _names(name, each) for each in value)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import KMeans
 
-from transpl.errors import whole_number, wrong
+from transpl._utils.errors import check_int, invalid
 from transpl.markov import TransitionCounts
 from transpl.windows import Windows, as_windows
 
@@ -32,8 +32,8 @@ class PatchCodes:
     @classmethod
     def fit(cls, X: Any, *, n_codes: int = 8, patch_length: int = 8, seed: int = 0) -> PatchCodes:
         """Learn a codebook from windows in any form that `as_windows` takes; the same seed gives the same codebook."""
-        whole_number("n_codes", n_codes, least=1)
-        whole_number("patch_length", patch_length, least=1)
+        check_int("n_codes", n_codes, least=1)
+        check_int("patch_length", patch_length, least=1)
         windows = as_windows(X)
         _check_patch_length(windows, patch_length)
         mean, deviation = _channel_statistics(windows)
@@ -81,7 +81,7 @@ class PatchCodes:
 def _check_patch_length(windows: Windows, patch_length: int) -> None:
     shortest = int(windows.lengths.min())
     if 2 * patch_length > shortest:
-        raise wrong(
+        raise invalid(
             "patch_length",
             expected=f"at most half the shortest window ({shortest // 2}), since a transition needs two patches",
             got=patch_length,

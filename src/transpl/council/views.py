@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import invalid
 from transpl.council.witnesses.base import Sight
-from transpl.errors import wrong
 from transpl.windows import Windows
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Lens:
     def of(cls, view: str, windows: Windows) -> Lens:
         """The lens that these windows' means and deviations make."""
         if view not in VIEWS:
-            raise wrong("views", expected=f"names among {', '.join(VIEWS)}", got=repr(view), advice="Check spelling.")
+            raise invalid("views", expected=f"names among {', '.join(VIEWS)}", got=repr(view), advice="Check spelling.")
         mean, deviation = channel_moments(windows)
         return cls(view, mean, np.where(deviation > 0, deviation, 1.0))
 

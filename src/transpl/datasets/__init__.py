@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from transpl._utils.errors import invalid
 from transpl.datasets.base import Dataset, Domain
 from transpl.datasets.cards import refuse_second_scaling
 from transpl.datasets.normalise import normalised
 from transpl.datasets.prepared import data_home, load_prepared
-from transpl.datasets.synthetic import make_shifted
-from transpl.datasets.watch import load_watch, watch_available
-from transpl.errors import wrong
+from transpl.datasets.recipes.synthetic import make_shifted
+from transpl.datasets.recipes.watch import load_watch, watch_available
 
 __all__ = ["BUILT_IN", "RECIPES", "Dataset", "Domain", "load", "make_shifted", "names", "normalised"]
 
@@ -45,7 +45,7 @@ def _load(name: str, normalise: str) -> Dataset:
         path = data_home() / f"{name}.npz"
         refuse_second_scaling(path, normalise)
         return load_prepared(path)
-    raise wrong(
+    raise invalid(
         "name",
         expected=f"one of {', '.join(repr(known) for known in names())}",
         got=repr(name),

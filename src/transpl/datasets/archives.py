@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.datasets.cutting import Text
+from transpl._utils.errors import invalid, unreadable_file
+from transpl._utils.files import read_npz
 from transpl.datasets.prepared import as_names, decoded
-from transpl.datasets.tables import as_text
-from transpl.errors import unreadable, wrong
-from transpl.files import read_npz
+from transpl.datasets.recordings.cutting import Text
+from transpl.datasets.recordings.tables import as_text
 from transpl.windows import as_windows, name_channels
 
 _LARGEST = 2**53  # up to here every whole number is a float64
@@ -47,7 +47,7 @@ def read_windows(
     """
     arrays = read_npz(path)
     if "X" not in arrays:
-        raise unreadable(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
+        raise unreadable_file(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     present, named = _channel_names(arrays, X.shape[1], path), "channel_names" in arrays
     places = list(range(len(present))) if channels is None else _places(present, named, channels, path)
@@ -73,13 +73,13 @@ def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: i
         return None
     name = usual if key is None else key
     if name not in arrays:
-        raise wrong(
+        raise invalid(
             argument, expected=f"a key of {path.name} ({', '.join(arrays)})", got=repr(name), advice="Check it."
         )
     values = arrays[name]
     if values.shape != (n,):
         expected = f"one entry per window ({n})"
-        raise wrong(f"{name} of {path.name}", expected=expected, got=f"shape {values.shape}", advice="Save it anew.")
+        raise invalid(f"{name} of {path.name}", expected=expected, got=f"shape {values.shape}", advice="Save it anew.")
     return decoded(f"{name} of {path.name}", values)
 
 
@@ -93,7 +93,7 @@ def _as_labels(y: NDArray[Any], arrays: Arrays, path: Path) -> Text:
     names = np.array([*as_names(f"class_names of {path.name}", arrays["class_names"]), ""])
     if y.min() < -1 or y.max() >= len(names) - 1:
         expected = f"indices in 0..{len(names) - 2}, or -1 for none"
-        raise wrong(f"y of {path.name}", expected=expected, got=f"{y.min()}..{y.max()}", advice="Name every class.")
+        raise invalid(f"y of {path.name}", expected=expected, got=f"{y.min()}..{y.max()}", advice="Name every class.")
     return np.asarray(names[y], dtype=str)
 
 
@@ -110,11 +110,13 @@ def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:
         return name_channels(None, n)
     names = as_names(f"channel_names of {path.name}", arrays["channel_names"])
     if len(names) != n:
-        raise wrong(f"channel_names of {path.name}", expected=f"{n} names", got=len(names), advice="Name each channel.")
+        raise invalid(
+            f"channel_names of {path.name}", expected=f"{n} names", got=len(names), advice="Name each channel."
+        )
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         got, advice = f"{twice[0]!r} again", "Rename one of them."
-        raise wrong(f"channel_names of {path.name}", expected="each name once", got=got, advice=advice)
+        raise invalid(f"channel_names of {path.name}", expected="each name once", got=got, advice=advice)
     return names
 
 
@@ -127,4 +129,4 @@ def _places(present: tuple[str, ...], named: bool, channels: Sequence[str], path
             return list(range(len(present)))
     expected = f"channels of {path.name} ({', '.join(present)}), each once"
     advice = "Name the channels that all files have (--channels)." if named else "Save their names as channel_names."
-    raise wrong("channels", expected=expected, got=list(channels), advice=advice)
+    raise invalid("channels", expected=expected, got=list(channels), advice=advice)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 
 TRAIN, TEST = 0, 1
 
@@ -78,16 +78,18 @@ class Dataset:
         """Masks (n,) of the train and test part of domain `i`."""
         if i not in self.domains:
             known = ", ".join(str(known) for known in self.domains)
-            raise wrong("domain", expected=f"one of {known}", got=repr(i), advice=f"Choose a domain of {self.name}.")
+            raise invalid("domain", expected=f"one of {known}", got=repr(i), advice=f"Choose a domain of {self.name}.")
         here = self.domain_ids == i
         return here & (self.split == TRAIN), here & (self.split == TEST)
 
     def _check_names(self) -> None:
         K, channels = len(self.class_names), len(self.channel_names)
         if channels != self.X.shape[1]:
-            raise wrong("channel_names", expected=f"{self.X.shape[1]} names", got=channels, advice="Name each channel.")
+            raise invalid(
+                "channel_names", expected=f"{self.X.shape[1]} names", got=channels, advice="Name each channel."
+            )
         if self.y.min() < 0 or self.y.max() >= K:
-            raise wrong(
+            raise invalid(
                 "y",
                 expected=f"class indices in 0..{K - 1}, one per entry of class_names",
                 got=f"{self.y.min()}..{self.y.max()}",
@@ -95,16 +97,16 @@ class Dataset:
             )
         if not set(np.unique(self.split)) <= {TRAIN, TEST}:
             values = [int(value) for value in np.unique(self.split)]
-            raise wrong("split", expected="only 0 (train) and 1 (test)", got=values, advice="Recode it.")
+            raise invalid("split", expected="only 0 (train) and 1 (test)", got=values, advice="Recode it.")
         for field, names in (("class_names", self.class_names), ("channel_names", self.channel_names)):
             if len(set(names)) != len(names):
-                raise wrong(field, expected="no name twice", got=names, advice="Give each its own name.")
+                raise invalid(field, expected="no name twice", got=names, advice="Give each its own name.")
 
 
 def _check_windows(X: Any) -> NDArray[np.float32]:
     values = np.asarray(X)
     if values.ndim != 3 or 0 in values.shape or values.dtype.kind not in "fiu":
-        raise wrong(
+        raise invalid(
             "X",
             expected="numbers of shape (n, channels, time), none of them 0",
             got=f"{values.dtype} of shape {values.shape}",
@@ -114,14 +116,16 @@ def _check_windows(X: Any) -> NDArray[np.float32]:
         values = values.astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         bad = int((~np.isfinite(values)).sum())
-        raise wrong("X", expected="finite numbers that fit float32", got=f"{bad} that are not", advice="Cut gaps out.")
+        raise invalid(
+            "X", expected="finite numbers that fit float32", got=f"{bad} that are not", advice="Cut gaps out."
+        )
     return values
 
 
 def _check_integers(name: str, values: Any, n: int) -> NDArray[np.integer[Any]]:
     array = np.asarray(values)
     if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise wrong(
+        raise invalid(
             name,
             expected=f"{n} whole numbers, one per window of X",
             got=f"{array.dtype} of shape {array.shape}",
@@ -135,12 +139,12 @@ def _check_pairs(pairs: Any, domains: tuple[int, ...]) -> tuple[tuple[int, int],
     if array.size == 0:
         return ()
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise wrong(
+        raise invalid(
             "pairs", expected="(source, target) ids", got=f"shape {array.shape}", advice="Give two ids per pair."
         )
     unknown = sorted(set(array.ravel().tolist()) - set(domains))
     if unknown:
-        raise wrong(
+        raise invalid(
             "pairs",
             expected=f"domains among {', '.join(map(str, domains))}",
             got=f"also {', '.join(map(str, unknown))}",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.recipe import Built, Recipe, Say
-from transpl.errors import InputError, NotReadable
 
 
 def build_from(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
@@ -45,12 +45,12 @@ def _built_unpacked(recipe: Recipe, raw: Path, scratch: Path, options: dict[str,
 def _built_either_way(recipe: Recipe, folder: Path, scratch: Path, options: dict[str, Any], say: Say) -> Built:
     try:
         return _built_plain(recipe, folder, options, say)
-    except NotReadable as error:
+    except UnreadableFile as error:
         plain = str(error)
     say(f"{recipe.name}: not from the plain files ({plain})")
     try:
         return _built_unpacked(recipe, folder, scratch, options, say)
-    except NotReadable as error:
+    except UnreadableFile as error:
         if str(error) == plain:
             raise
         raise type(error)(f"{plain} Nor could it be built from the archives in it: {error}") from None

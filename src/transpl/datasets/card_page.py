@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.files import write_text
+from transpl._utils.html import PAGE_STYLE
 from transpl.datasets.base import Dataset
 from transpl.datasets.card_table import class_totals, colour, facts, ink, letter, size
 from transpl.datasets.cards import SPLITS
-from transpl.files import write_text
-from transpl.page_style import PAGE_STYLE
 
 _MOST_DOMAINS, _MOST_CHANNELS, _MOST_CLASSES, _MOST_POINTS = 6, 9, 12, 100
 _WIDTH, _LANE = 135, 22  # of one channel of one example, in pixels

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
+from transpl._utils.files import read_json, read_npz, sha256, write_json
 from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.prepared import KEYS, as_names
-from transpl.errors import InputError, NotReadable, unreadable, wrong
-from transpl.files import read_json, read_npz, sha256, write_json
 
 FORMAT = "transpl-card-1"
 SPLITS = {"train": TRAIN, "test": TEST}
@@ -105,10 +105,10 @@ def read_card(npz: Path) -> dict[str, Any]:
     path = card_path(npz)
     card = read_json(path)
     if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise unreadable(path, problem=f"not a card ({FORMAT})", advice=_AGAIN)
+        raise unreadable_file(path, problem=f"not a card ({FORMAT})", advice=_AGAIN)
     bad = [key for key, kind in _FIELDS.items() if not isinstance(card.get(key), kind)]
     if bad:
-        raise unreadable(path, problem=f"a card without sound {', '.join(bad)}", advice=_AGAIN)
+        raise unreadable_file(path, problem=f"a card without sound {', '.join(bad)}", advice=_AGAIN)
     _check_counts(path, card)
     return card
 
@@ -116,11 +116,11 @@ def read_card(npz: Path) -> dict[str, Any]:
 def check_card(npz: Path, card: Mapping[str, Any]) -> None:
     """Raise unless `card` was written for this very npz."""
     if not npz.is_file():
-        raise unreadable(npz, problem="no such file, though it has a card", advice=_AGAIN)
+        raise unreadable_file(npz, problem="no such file, though it has a card", advice=_AGAIN)
     found = sha256(npz)
     if found != card["npz_sha256"]:
         problem = f"not the file its card was written for (SHA-256 {found[:12]}..., not {card['npz_sha256'][:12]}...)"
-        raise unreadable(npz, problem=problem, advice=_AGAIN)
+        raise unreadable_file(npz, problem=problem, advice=_AGAIN)
 
 
 def card_or_contents(npz: Path) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def refuse_second_scaling(npz: Path, rule: str) -> None:
     before = read_card(npz)["normalise"]
     if before != "none":
         expected = f"'none', because {npz.name} was prepared with {before!r}"
-        raise wrong("normalise", expected=expected, got=repr(rule), advice="Prepare it again without normalisation.")
+        raise invalid("normalise", expected=expected, got=repr(rule), advice="Prepare it again without normalisation.")
 
 
 def contents(npz: Path) -> dict[str, Any]:
@@ -149,11 +149,11 @@ def contents(npz: Path) -> dict[str, Any]:
     arrays = read_npz(npz, (*KEYS[1:], "domain_names"))
     missing = [key for key in KEYS[1:] if key not in arrays]
     if missing:
-        raise unreadable(npz, problem=f"not a prepared data set: no {', '.join(missing)}", advice=_AGAIN)
+        raise unreadable_file(npz, problem=f"not a prepared data set: no {', '.join(missing)}", advice=_AGAIN)
     try:
         return _contents(arrays, _length(npz))
     except (InputError, ValueError, IndexError) as error:
-        raise NotReadable(f"{npz}: {error}") from None
+        raise UnreadableFile(f"{npz}: {error}") from None
 
 
 def _contents(arrays: Mapping[str, Any], length: int) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _length(npz: Path) -> int:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape = read(stream)[0]
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise unreadable(npz, problem=f"no readable X in it ({error})", advice=_AGAIN) from None
+        raise unreadable_file(npz, problem=f"no readable X in it ({error})", advice=_AGAIN) from None
     return int(shape[-1])
 
 
@@ -205,4 +205,4 @@ def _check_counts(path: Path, card: Mapping[str, Any]) -> None:
             sound &= isinstance(per_class, dict) and set(per_class) == wanted
             sound = sound and all(isinstance(n, int) for n in per_class.values())
         if not sound:
-            raise unreadable(path, problem="a card without sound counts", advice=_AGAIN)
+            raise unreadable_file(path, problem="a card without sound counts", advice=_AGAIN)

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from transpl._utils.errors import InputError, UnreadableFile, unreadable_file
+from transpl._utils.files import replacing, sha256, write_text
 from transpl.datasets.download_bar import download_bar
 from transpl.datasets.members import is_archive_as_named
 from transpl.datasets.recipe import RemoteFile, Say
-from transpl.errors import InputError, NotReadable, unreadable
-from transpl.files import replacing, sha256, write_text
 
 TRIES = 3  # per address
 PAUSE = 1.0  # seconds before the second try, twice as many before each further one
@@ -156,7 +156,7 @@ def _pooch() -> Any:
         import pooch  # type: ignore[import-untyped]
     except ImportError:
         advice = "Install it with: pip install pooch"
-        raise unreadable("download", problem="needs pooch, which is not installed", advice=advice) from None
+        raise unreadable_file("download", problem="needs pooch, which is not installed", advice=advice) from None
     return pooch
 
 
@@ -171,7 +171,7 @@ def _verdict(path: Path, error: OSError | ValueError) -> Exception:
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError | TimeoutError):
         advice = "Make room, or choose a folder that you may write to."
-        return unreadable(path, problem=f"cannot be written ({reason})", advice=advice)
+        return unreadable_file(path, problem=f"cannot be written ({reason})", advice=advice)
     status = getattr(getattr(error, "response", None), "status_code", None)
     final = status is not None and status < 500 and status not in _WORTH_ANOTHER_TRY
     return _NoUse(reason) if final else _Failed(reason)
@@ -188,7 +188,7 @@ def _expected_hash(file: RemoteFile, path: Path) -> str | None:
     except (OSError, ValueError):
         words = []
     if not words or len(words[0]) != 64 or set(words[0]) - set("0123456789abcdef"):
-        raise unreadable(_record_of(path), problem="not a SHA-256", advice="Delete it.")
+        raise unreadable_file(_record_of(path), problem="not a SHA-256", advice="Delete it.")
     return words[0]
 
 
@@ -209,13 +209,13 @@ def _hash_of(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(path, problem=f"cannot be read ({error.strerror})", advice="Move it away.") from None
+        raise unreadable_file(path, problem=f"cannot be read ({error.strerror})", advice="Move it away.") from None
 
 
-def _put_it_there(file: RemoteFile, folder: Path, problem: str) -> NotReadable:
+def _put_it_there(file: RemoteFile, folder: Path, problem: str) -> UnreadableFile:
     """Say which file to put where by hand."""
     advice = "; or get ".join(_by_hand(choice, folder / choice.name) for choice in file.choices)
-    return unreadable(folder / file.name, problem=problem, advice=f"Get {advice}.")
+    return unreadable_file(folder / file.name, problem=problem, advice=f"Get {advice}.")
 
 
 def _by_hand(file: RemoteFile, path: Path) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
-from transpl.errors import unreadable
+from transpl._utils.errors import unreadable_file
 
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz")
 AGAIN = "Download it again."
@@ -73,7 +73,9 @@ def _zip_members(stream: IO[bytes], shown: str) -> Iterator[Member]:
     with zipfile.ZipFile(stream) as archive:
         for info in _directory(archive, stream):
             if info.flag_bits & _ENCRYPTED:
-                raise unreadable(shown, problem="it is encrypted", advice="Unpack it yourself and give the folder.")
+                raise unreadable_file(
+                    shown, problem="it is encrypted", advice="Unpack it yourself and give the folder."
+                )
             kind = stat.S_IFMT(info.external_attr >> 16)  # 0 where no Unix has written it
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _neither_file_nor_folder(shown, info.filename)
@@ -144,4 +146,4 @@ class _StrictHeader(tarfile.TarInfo):
 
 def _neither_file_nor_folder(shown: str, name: str) -> Exception:
     problem = f"{name[:100]!r} in it is a link or a device, not a file"
-    return unreadable(shown, problem=problem, advice="Unpack it yourself, if you trust it, and give the folder.")
+    return unreadable_file(shown, problem=problem, advice="Unpack it yourself, if you trust it, and give the folder.")

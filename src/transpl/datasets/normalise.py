@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import check_choice, invalid
 from transpl.datasets.base import TEST, TRAIN, Dataset
-from transpl.errors import one_of, wrong
 
 RULES = ("none", "per_domain_train", "source_stats", "per_split")
 _NO_SPREAD = 1e-7  # of a channel's size: what float32 cannot tell from a constant
@@ -39,7 +39,7 @@ class Statistics(NamedTuple):
 
 def normalised(dataset: Dataset, rule: str = "none", source: int | None = None) -> Dataset:
     """Return `dataset` scaled by `rule`; "source_stats" needs to know which domain is the source."""
-    one_of("normalise", rule, RULES)
+    check_choice("normalise", rule, RULES)
     if rule == "none":
         return dataset
     if rule == "source_stats":
@@ -59,7 +59,7 @@ def statistics(dataset: Dataset, domain: int, split: int = TRAIN) -> Statistics:
     if len(X) == 0:
         part = "train" if split == TRAIN else "test"
         expected = f"a domain of {dataset.name} with {part} windows"
-        raise wrong("normalise", expected=expected, got=f"none in domain {domain}", advice="Choose another rule.")
+        raise invalid("normalise", expected=expected, got=f"none in domain {domain}", advice="Choose another rule.")
     mean = X.mean(axis=(0, 2), dtype=np.float64)
     std = X.std(axis=(0, 2), dtype=np.float64)
     largest = np.abs(X).max(axis=(0, 2))
@@ -69,10 +69,10 @@ def statistics(dataset: Dataset, domain: int, split: int = TRAIN) -> Statistics:
 def _source_statistics(dataset: Dataset, source: int | None) -> Statistics:
     if source is None:
         advice = "Name the source domain, or choose per_domain_train."
-        raise wrong("source", expected="the domain whose statistics are used", got=None, advice=advice)
+        raise invalid("source", expected="the domain whose statistics are used", got=None, advice=advice)
     if source not in dataset.domains:
         known = ", ".join(map(str, dataset.domains))
-        raise wrong(
+        raise invalid(
             "source", expected=f"one of {known}", got=repr(source), advice=f"Choose a domain of {dataset.name}."
         )
     return statistics(dataset, source)

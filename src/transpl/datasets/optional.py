@@ -6,7 +6,7 @@ import importlib
 import warnings
 from typing import Any
 
-from transpl.errors import InputError
+from transpl._utils.errors import InputError
 
 
 def optional_package(name: str, who: str, purpose: str, install: str) -> Any:

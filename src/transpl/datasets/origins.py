@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transpl._utils.files import sha256
 from transpl.datasets.recipe import RemoteFile
-from transpl.files import sha256
 
 
 def archive_origin(path: Path, published: Sequence[RemoteFile] = ()) -> dict[str, Any]:

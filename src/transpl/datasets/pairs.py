@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -25,7 +25,7 @@ def pairs_for(name: str, domains: Sequence[int]) -> Pairs:
         return default_pairs(domains)
     absent = sorted({i for pair in PUBLISHED[name] for i in pair} - set(domains))
     if absent:
-        raise wrong(
+        raise invalid(
             "domain",
             expected=f"every domain of the published pairs of {name}",
             got=f"no window of {', '.join(map(str, absent))}",
@@ -49,5 +49,7 @@ def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
     """Read "2-11" as (2, 11); `argument` is what to complain about."""
     parts = str(text).split("-")
     if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-        raise wrong(argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen.")
+        raise invalid(
+            argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen."
+        )
     return int(parts[0]), int(parts[1])

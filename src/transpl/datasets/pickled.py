@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.errors import InputError, unreadable
+from transpl._utils.errors import InputError, unreadable_file
 
 _PLAIN_DTYPE = re.compile(r"[biufUSO]\d{0,9}")
 _NUMBERING = ("PUT", "BINPUT", "LONG_BINPUT")
@@ -149,7 +149,7 @@ def read_pickled_npy(path: Path) -> Any:
         _skip_header(stream)
         array = ArraysOnly(stream.read()).load()
     if not isinstance(array, np.ndarray) or array.shape != ():
-        raise unreadable(path, problem="not an npy of one object", advice=advice)
+        raise unreadable_file(path, problem="not an npy of one object", advice=advice)
     return array.item()
 
 
@@ -161,13 +161,13 @@ def running_nothing(path: Path, advice: str) -> Iterator[None]:
     except InputError:
         raise
     except FileNotFoundError:
-        raise unreadable(path, problem="no such file", advice="Check the path.") from None
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
     except pickle.UnpicklingError as error:
         problem = f"its pickle holds more than arrays, or is damaged ({' '.join(str(error).split())[:200]})"
-        raise unreadable(path, problem=problem, advice=f"Nothing in it was run. {advice}") from None
+        raise unreadable_file(path, problem=problem, advice=f"Nothing in it was run. {advice}") from None
     except Exception as error:  # a damaged pickle may raise anything at all
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise unreadable(path, problem=f"damaged or of another kind ({reason})", advice=advice) from None
+        raise unreadable_file(path, problem=f"damaged or of another kind ({reason})", advice=advice) from None
 
 
 def _check_instructions(content: bytes) -> None:

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from transpl._utils.errors import InputError, UnreadableFile, check_choice, invalid, unreadable_file
+from transpl._utils.files import naming
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.base import Dataset
 from transpl.datasets.building import build_from
@@ -20,8 +22,6 @@ from transpl.datasets.normalise import RULES, normalised
 from transpl.datasets.origins import archive_origin, folder_origin, is_published
 from transpl.datasets.prepared import prepared_path, save_prepared
 from transpl.datasets.recipe import Built, Recipe, Say
-from transpl.errors import InputError, NotReadable, one_of, unreadable, wrong
-from transpl.files import naming
 
 _SCRATCH = ".preparing-"
 _ABANDONED = 24 * 3600.0  # seconds without a change
@@ -33,8 +33,8 @@ def recipe_for(name: str) -> Recipe:
     if name not in RECIPES:
         known = ", ".join(repr(known) for known in RECIPES)
         advice = "For your own recordings use: transpl datasets make"
-        raise wrong("name", expected=f"one of {known}", got=repr(name), advice=advice)
-    recipe: Recipe = importlib.import_module(f"transpl.datasets.{name}").RECIPE
+        raise invalid("name", expected=f"one of {known}", got=repr(name), advice=advice)
+    recipe: Recipe = importlib.import_module(f"transpl.datasets.recipes.{name}").RECIPE
     return recipe
 
 
@@ -55,7 +55,7 @@ def prepare(
     options : what the recipe takes (see `Recipe.options`)
     """
     recipe = recipe_for(name)
-    one_of("normalise", normalise, STORED_RULES)
+    check_choice("normalise", normalise, STORED_RULES)
     chosen = _checked_options(recipe, options or {})
     npz = prepared_path(name, home)
     origin = None if source is None else _origin_of(source, recipe)
@@ -117,9 +117,11 @@ def provenance_of(
 def refuse_to_replace(npz: Path, force: bool) -> None:
     """Raise if `npz` or the built-in name is taken and the user has not said that it may go."""
     if npz.stem in BUILT_IN:
-        raise wrong("name", expected="a name that is not built in", got=repr(npz.stem), advice="Choose another name.")
+        raise invalid("name", expected="a name that is not built in", got=repr(npz.stem), advice="Choose another name.")
     if npz.exists() and not force:
-        raise unreadable(npz, problem="exists already", advice="Choose another name, or add --force to replace it.")
+        raise unreadable_file(
+            npz, problem="exists already", advice="Choose another name, or add --force to replace it."
+        )
 
 
 @contextmanager
@@ -152,7 +154,7 @@ def _checked_options(recipe: Recipe, options: Mapping[str, Any]) -> dict[str, An
     if unknown:
         known = ", ".join(recipe.options) or "none"
         expected = f"an option of {recipe.name} ({known})"
-        raise wrong("options", expected=expected, got=", ".join(unknown), advice="See transpl datasets list.")
+        raise invalid("options", expected=expected, got=", ".join(unknown), advice="See transpl datasets list.")
     return dict(options)
 
 
@@ -161,7 +163,7 @@ def _origin_of(source: Path, recipe: Recipe) -> list[dict[str, Any]]:
         return [folder_origin(source)]
     if source.is_file():
         return [archive_origin(source, recipe.files)]
-    raise unreadable(source, problem="no such file or folder", advice=f"Expected: {recipe.layout}")
+    raise unreadable_file(source, problem="no such file or folder", advice=f"Expected: {recipe.layout}")
 
 
 def _is_done(npz: Path, wanted: Mapping[str, Any], say: Say) -> bool:
@@ -169,7 +171,7 @@ def _is_done(npz: Path, wanted: Mapping[str, Any], say: Say) -> bool:
     if not npz.exists():
         return False
     if not card_path(npz).is_file():
-        raise unreadable(npz, problem="has no card, so it was not made here", advice="Add --force to replace it.")
+        raise unreadable_file(npz, problem="has no card, so it was not made here", advice="Add --force to replace it.")
     try:
         card = read_card(npz)
         check_card(npz, card)
@@ -178,7 +180,7 @@ def _is_done(npz: Path, wanted: Mapping[str, Any], say: Say) -> bool:
         return False
     if card["made_by"] != "prepare":
         problem = f"was made by transpl datasets {card['made_by']}"
-        raise unreadable(npz, problem=problem, advice="Add --force to replace it.")
+        raise unreadable_file(npz, problem=problem, advice="Add --force to replace it.")
     differs = _differences(card, wanted)
     if differs:
         say(f"{npz.stem}: preparing it again, because of another {', '.join(differs)}")
@@ -244,14 +246,16 @@ def _discarding_damaged(recipe: Recipe, raw: Path) -> Iterator[None]:
         gone = [str(each) for path in unproven if raw in (path, folder) for each in discard(path)]
         if not gone:
             raise
-        raise NotReadable(f"{error} The download was deleted, so it will be fetched again: {', '.join(gone)}") from None
+        raise UnreadableFile(
+            f"{error} The download was deleted, so it will be fetched again: {', '.join(gone)}"
+        ) from None
 
 
 def _refuse_second_scaling(built: Built, normalise: str) -> None:
     if normalise != "none" and built.scaled != "none":
         expected = f"'none', because the options scale the values already ({built.scaled})"
         advice = "Leave out --normalise, or the option that scales."
-        raise wrong("normalise", expected=expected, got=repr(normalise), advice=advice)
+        raise invalid("normalise", expected=expected, got=repr(normalise), advice=advice)
 
 
 def _deviations(recipe: Recipe, dataset: Dataset, say: Say) -> list[str]:

@@ -17,10 +17,10 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
+from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
+from transpl._utils.files import read_npz, replacing
 from transpl.datasets.base import Dataset
 from transpl.datasets.pairs import pairs_for
-from transpl.errors import InputError, NotReadable, unreadable, wrong
-from transpl.files import read_npz, replacing
 
 KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -35,7 +35,7 @@ def prepared_path(name: str, home: Path | None = None) -> Path:
     """Return where the prepared data set `name` is or will be; a name that could leave the folder is refused."""
     if not _NAME.fullmatch(name):
         expected = "letters, digits, _, - and . (not first)"
-        raise wrong("name", expected=expected, got=repr(name), advice="Choose a plain name, not a path.")
+        raise invalid("name", expected=expected, got=repr(name), advice="Choose a plain name, not a path.")
     return (data_home() if home is None else home) / f"{name}.npz"
 
 
@@ -45,7 +45,7 @@ def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Data
     arrays = read_npz(path, (*KEYS, "pairs", "group"))
     missing = [key for key in KEYS if key not in arrays]
     if missing:
-        raise unreadable(
+        raise unreadable_file(
             path,
             problem=f"not a prepared data set: no {', '.join(missing)}",
             advice="Write it with transpl.datasets.prepared.save_prepared.",
@@ -53,7 +53,7 @@ def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Data
     try:
         return _dataset(path.stem if name is None else name, arrays)
     except InputError as error:
-        raise NotReadable(f"{path}: {error}") from None
+        raise UnreadableFile(f"{path}: {error}") from None
 
 
 def save_prepared(
@@ -83,17 +83,21 @@ def prepared_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
 def _check_extras(extras: Mapping[str, NDArray[Any]], taken: set[str], n: int) -> None:
     for key, array in extras.items():
         if key in taken:
-            raise wrong("extras", expected=f"other keys than {', '.join(sorted(taken))}", got=key, advice="Rename it.")
+            raise invalid(
+                "extras", expected=f"other keys than {', '.join(sorted(taken))}", got=key, advice="Rename it."
+            )
         if array.dtype.hasobject or array.ndim == 0 or len(array) != n:
             got = f"{array.dtype} of shape {array.shape}"
-            raise wrong(f"extras[{key!r}]", expected=f"numbers or text, {n} entries", got=got, advice="Give one each.")
+            raise invalid(
+                f"extras[{key!r}]", expected=f"numbers or text, {n} entries", got=got, advice="Give one each."
+            )
 
 
 def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
     """Return a one-dimensional array of text as a tuple."""
     if array.ndim != 1 or array.dtype.kind not in "US":
         got = f"{array.dtype} of shape {array.shape}"
-        raise wrong(key, expected="a list of text", got=got, advice="Write the names as text.")
+        raise invalid(key, expected="a list of text", got=got, advice="Write the names as text.")
     return tuple(decoded(key, array).tolist())
 
 
@@ -102,7 +106,7 @@ def decoded(key: str, array: NDArray[Any]) -> NDArray[Any]:
     try:
         return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
     except UnicodeError:
-        raise wrong(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
+        raise invalid(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
 
 
 def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:

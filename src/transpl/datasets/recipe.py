@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import unreadable_file
 from transpl.datasets.base import Dataset
-from transpl.errors import unreadable
 
 Say = Callable[[str], None]
 
@@ -81,8 +81,8 @@ def only_file(folder: Path, name: str) -> Path:
     """Return the one file called `name` in `folder` or below it; a missing or ambiguous one is refused."""
     found = sorted(path for path in folder.rglob(name) if path.is_file())
     if not found:
-        raise unreadable(folder, problem=f"no {name} in it", advice="Unpack the whole archive there.")
+        raise unreadable_file(folder, problem=f"no {name} in it", advice="Unpack the whole archive there.")
     if len(found) > 1:
         places = ", ".join(str(path.parent.relative_to(folder)) or "." for path in found[:3])
-        raise unreadable(folder, problem=f"{name} is in several places ({places})", advice="Keep only one copy.")
+        raise unreadable_file(folder, problem=f"{name} is in several places ({places})", advice="Keep only one copy.")
     return found[0]

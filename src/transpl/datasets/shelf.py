@@ -9,12 +9,12 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets import BUILT_IN, RECIPES, load, names
 from transpl.datasets.card_table import size
 from transpl.datasets.cards import card_or_contents, card_path, contents, read_card
 from transpl.datasets.prepare import recipe_for
 from transpl.datasets.prepared import prepared_path, save_prepared
-from transpl.errors import InputError, NotReadable
 
 _BUILT_IN_TITLES = {
     "synthetic": "made data with a known shift, drawn when loaded",
@@ -62,7 +62,7 @@ def _file_row(name: str) -> tuple[str, str]:
         return "bad name", str(error)
     try:
         card = read_card(npz) if card_path(npz).is_file() else {**contents(npz), "title": ""}
-    except NotReadable as error:
+    except UnreadableFile as error:
         return "damaged", str(error)
     return "ready", ": ".join(part for part in (card["title"], size(card)) if part)
 

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transpl._utils.errors import check_fraction, check_int, invalid
 from transpl.datasets.base import TEST, TRAIN
-from transpl.errors import share as check_share
-from transpl.errors import whole_number, wrong
 
 SHARE, SEED = 0.3, 1  # AdaTime's
 Rows = NDArray[np.int64]
@@ -71,7 +70,7 @@ def split_each(
     """
     ids, labels = _one_axis("domain", domain), _one_axis("y", y)
     if len(ids) != len(labels):
-        raise wrong("domain", expected=f"one entry per label ({len(labels)})", got=len(ids), advice="Check it.")
+        raise invalid("domain", expected=f"one entry per label ({len(labels)})", got=len(ids), advice="Check it.")
     order, split = [], []
     for rows in _rows_per_value(ids):
         train, test = stratified_test_rows(labels[rows], share, seed)
@@ -123,14 +122,14 @@ def _some_groups(groups: Rows, share: float, rng: np.random.Generator) -> Rows:
 def _labelled_groups(names: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], Rows]:
     """Return the label of each group, and the number of the group of each row."""
     if len(names) != len(labels):
-        raise wrong("groups", expected=f"one entry per label ({len(labels)})", got=len(names), advice="Check it.")
+        raise invalid("groups", expected=f"one entry per label ({len(labels)})", got=len(names), advice="Check it.")
     known, first, group_of_row = np.unique(names, return_index=True, return_inverse=True)
     label_of_group = labels[first]
     strange = np.flatnonzero(labels != label_of_group[group_of_row])
     if len(strange):
         row = int(strange[0])
         got = f"{str(known[group_of_row[row]])!r} with {label_of_group[group_of_row[row]]} and {labels[row]}"
-        raise wrong("groups", expected="one label per group", got=got, advice="Split such a group by its label.")
+        raise invalid("groups", expected="one label per group", got=got, advice="Split such a group by its label.")
     return label_of_group, group_of_row
 
 
@@ -147,10 +146,10 @@ def _joined(parts: list[Rows]) -> Rows:
 def _one_axis(name: str, values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1 or len(array) == 0:
-        raise wrong(name, expected="one entry per row", got=f"shape {array.shape}", advice="Pass a list of them.")
+        raise invalid(name, expected="one entry per row", got=f"shape {array.shape}", advice="Pass a list of them.")
     return array
 
 
 def _check(share: float, seed: int) -> None:
-    check_share("share", share)
-    whole_number("seed", seed, least=0)
+    check_fraction("share", share)
+    check_int("seed", seed, least=0)

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import unreadable_file
 from transpl.datasets.pickled import ARRAYS, Admitted, ArraysOnly, is_shape, running_nothing
-from transpl.errors import unreadable
 
 _DTYPES = {
     "DoubleStorage": "f8",
@@ -40,7 +40,7 @@ def read_torch(path: Path) -> Any:
     """Return the object in a file of `torch.save`, with arrays in the place of tensors."""
     with running_nothing(path, _RESAVE), open(path, "rb") as stream:
         if stream.read(2) != b"PK":
-            raise unreadable(path, problem="not a file of torch 1.6 or newer", advice=_RESAVE)
+            raise unreadable_file(path, problem="not a file of torch 1.6 or newer", advice=_RESAVE)
         with zipfile.ZipFile(stream) as archive:
             return _Tensors(archive).load()
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
 from transpl.datasets.members import AGAIN, ENDINGS, Member, members
-from transpl.errors import InputError, NotReadable, unreadable, wrong
 
 MOST_BYTES = 64 << 30
 MOST_FILES = 500_000
@@ -28,7 +28,7 @@ _CHUNK = 1 << 20
 _THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
-class DamagedArchive(NotReadable):
+class DamagedArchive(UnreadableFile):
     """The archive itself is at fault, not the disk or a limit."""
 
 
@@ -44,7 +44,9 @@ class _Limits:
         self._bytes += size
         if self._files > self._most_files or self._bytes > self._most_bytes:
             problem = f"it unpacks to more than {self._most_bytes:,} bytes or {self._most_files:,} files"
-            raise unreadable(shown, problem=problem, advice="Unpack it yourself, if you trust it, and give the folder.")
+            raise unreadable_file(
+                shown, problem=problem, advice="Unpack it yourself, if you trust it, and give the folder."
+            )
 
 
 def unpack(archive: Path, folder: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Path:
@@ -54,9 +56,9 @@ def unpack(archive: Path, folder: Path, *, most_bytes: int = MOST_BYTES, most_fi
     its folder is refused and leaves nothing.
     """
     if not Path(archive).is_file():
-        raise unreadable(archive, problem="no such file", advice="Check the path.")
+        raise unreadable_file(archive, problem="no such file", advice="Check the path.")
     if not os.access(archive, os.R_OK):
-        raise unreadable(archive, problem="it may not be read", advice="Change its permissions.")
+        raise unreadable_file(archive, problem="it may not be read", advice="Change its permissions.")
     limits = _Limits(most_bytes, most_files)
     with _new_folder(Path(folder)) as part:
         _unpack_into(part, Path(archive), str(archive), limits)
@@ -92,7 +94,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise wrong("folder", expected="a new or empty folder", got=folder, advice="Delete it or choose another.")
+            raise invalid("folder", expected="a new or empty folder", got=folder, advice="Delete it or choose another.")
         part.mkdir(parents=True)
         yield part
         if folder.exists():
@@ -100,7 +102,7 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         part.rename(folder)
     except OSError as error:
         problem = f"cannot be written ({error.strerror or error})"
-        raise unreadable(folder, problem=problem, advice="Make room, or choose another folder.") from None
+        raise unreadable_file(folder, problem=problem, advice="Make room, or choose another folder.") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -123,7 +125,7 @@ def _unpack_into(folder: Path, archive: Path, shown: str, limits: _Limits) -> No
 
 
 def _damaged(shown: str, problem: str) -> DamagedArchive:
-    return DamagedArchive(str(unreadable(shown, problem=problem, advice=AGAIN)))
+    return DamagedArchive(str(unreadable_file(shown, problem=problem, advice=AGAIN)))
 
 
 def _write(member: Member, place: Path, shown: str, limits: _Limits) -> None:
@@ -143,7 +145,7 @@ def _place(folder: Path, name: str, shown: str) -> Path:
     has_drive = any(piece[1:2] == ":" for piece in pieces)
     if name.startswith(("/", "\\")) or ".." in pieces or has_drive:
         problem = f"{name[:100]!r} in it would be written outside the folder"
-        raise unreadable(shown, problem=problem, advice="Do not use this archive.")
+        raise unreadable_file(shown, problem=problem, advice="Do not use this archive.")
     return folder.joinpath(*pieces)
 
 
@@ -153,7 +155,7 @@ def _unpack_nested(folder: Path, shown: str, limits: _Limits, depth: int = 1) ->
         inner = f"{shown}: {archive.relative_to(folder)}"
         if depth > MOST_NESTED:
             problem = f"archives in archives, more than {MOST_NESTED} deep"
-            raise unreadable(inner, problem=problem, advice="Unpack it yourself and give the folder.")
+            raise unreadable_file(inner, problem=problem, advice="Unpack it yourself and give the folder.")
         part = archive.with_name(f".{secrets.token_hex(4)}.part")
         part.mkdir()
         _unpack_into(part, archive, inner, limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import one_of, positive, wrong
+from transpl._utils.errors import check_choice, check_positive, invalid
 from transpl.markov.counts import SMOOTHING, TransitionCounts
 
 
@@ -17,10 +17,12 @@ def transport_cost(codebook: ArrayLike) -> NDArray[np.float64]:
     """
     e = np.asarray(codebook, dtype=np.float64)
     if e.ndim != 2:
-        raise wrong("codebook", expected="an array (codes, width)", got=f"shape {e.shape}", advice="Pass m.codebook_.")
+        raise invalid(
+            "codebook", expected="an array (codes, width)", got=f"shape {e.shape}", advice="Pass m.codebook_."
+        )
     norms = np.linalg.norm(e, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
-        raise wrong("codebook", expected="finite, non-zero vectors", got="a zero or NaN row", advice="Train it anew.")
+        raise invalid("codebook", expected="finite, non-zero vectors", got="a zero or NaN row", advice="Train it anew.")
     e = e / norms
     M = np.clip(1.0 - e @ e.T, 0.0, 2.0)
     M = (M + M.T) / 2
@@ -45,7 +47,7 @@ def row_distances(
     # POT imports every array library it finds; pay for that only when a distance is asked for.
     from ot import emd2
 
-    one_of("smoothing", smoothing, SMOOTHING)
+    check_choice("smoothing", smoothing, SMOOTHING)
     M = _check(source, target, cost)
     view = "none" if smoothing == "floor" else smoothing
     p, q = source.probabilities(view, epsilon), target.probabilities(view, epsilon)
@@ -76,14 +78,14 @@ def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
 
     The authors' code has 2 \sigma^2 in the denominator: their sigma is this one divided by sqrt(2).
     """
-    positive("sigma", sigma)
+    check_positive("sigma", sigma)
     dist = np.asarray(distances, dtype=np.float64)
     return np.exp(-((dist / sigma) ** 2))
 
 
 def _check(source: TransitionCounts, target: TransitionCounts, cost: ArrayLike) -> NDArray[np.float64]:
     if source.counts.ndim != 3 or source.counts.shape != target.counts.shape:
-        raise wrong(
+        raise invalid(
             "source, target",
             expected="two channel-wise counts of one shape (channels, n, n)",
             got=f"{source.counts.shape} and {target.counts.shape}",
@@ -91,12 +93,12 @@ def _check(source: TransitionCounts, target: TransitionCounts, cost: ArrayLike) 
         )
     M = np.ascontiguousarray(cost, dtype=np.float64)
     if M.shape != (source.n_codes, source.n_codes):
-        raise wrong(
+        raise invalid(
             "cost",
             expected=f"shape ({source.n_codes}, {source.n_codes})",
             got=M.shape,
             advice="Use transport_cost(codebook).",
         )
     if not (np.isfinite(M).all() and (M >= 0).all()):
-        raise wrong("cost", expected="finite costs >= 0", got="others", advice="Use transport_cost(codebook).")
+        raise invalid("cost", expected="finite costs >= 0", got="others", advice="Use transport_cost(codebook).")
     return M

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import InputError, one_of, positive, share, unreadable, wrong
-from transpl.files import read_npz, replacing
+from transpl._utils.errors import InputError, check_choice, check_fraction, check_positive, invalid, unreadable_file
+from transpl._utils.files import read_npz, replacing
 
 SMOOTHING = ("floor", "additive", "pseudocount", "none")
 DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "pseudocount": 0.1, "none": 0.0}
@@ -35,13 +35,13 @@ class TransitionCounts:
     def __post_init__(self) -> None:
         counts = np.asarray(self.counts)
         if counts.ndim not in (3, 4) or counts.shape[-1] != counts.shape[-2]:
-            raise wrong("counts", expected="shape (..., channels, n, n)", got=counts.shape, advice="Use from_codes.")
+            raise invalid("counts", expected="shape (..., channels, n, n)", got=counts.shape, advice="Use from_codes.")
         if counts.dtype.kind not in "iu":
-            raise wrong("counts", expected="whole numbers", got=counts.dtype, advice="Use from_codes.")
+            raise invalid("counts", expected="whole numbers", got=counts.dtype, advice="Use from_codes.")
         if counts.size and counts.max() > np.iinfo(np.int64).max:
-            raise wrong("counts", expected="numbers that fit int64", got=int(counts.max()), advice="Use from_codes.")
+            raise invalid("counts", expected="numbers that fit int64", got=int(counts.max()), advice="Use from_codes.")
         if counts.size and counts.min() < 0:
-            raise wrong(
+            raise invalid(
                 "counts", expected="no negative count", got=int(counts.min()), advice="Subtract only what was added."
             )
         object.__setattr__(self, "counts", counts.astype(np.int64))
@@ -95,7 +95,7 @@ class TransitionCounts:
           transitions a row has, the closer it is to uniform.
         * "none": zeros stay; the row of a code that never occurred is all zero.
         """
-        one_of("smoothing", smoothing, SMOOTHING)
+        check_choice("smoothing", smoothing, SMOOTHING)
         eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
         check_epsilon(smoothing, eps)
         totals = self.counts.sum(axis=-1, keepdims=True)
@@ -123,7 +123,7 @@ class TransitionCounts:
             return cls(arrays["counts"])
         except (KeyError, InputError) as error:
             problem = f"not a file of transition counts ({error})"
-            raise unreadable(path, problem=problem, advice="Write it with TransitionCounts.save.") from None
+            raise unreadable_file(path, problem=problem, advice="Write it with TransitionCounts.save.") from None
 
     def __add__(self, other: object) -> TransitionCounts:
         if not isinstance(other, TransitionCounts):
@@ -144,7 +144,7 @@ class TransitionCounts:
 
     def _check_same_shape(self, other: TransitionCounts) -> None:
         if self.counts.shape != other.counts.shape:
-            raise wrong(
+            raise invalid(
                 "counts",
                 expected=f"the shape {self.counts.shape}",
                 got=other.counts.shape,
@@ -155,23 +155,23 @@ class TransitionCounts:
 def check_epsilon(smoothing: str, epsilon: float) -> None:
     """Raise unless a rule of smoothing can work with this epsilon."""
     if smoothing == "pseudocount":
-        positive("epsilon", epsilon)
+        check_positive("epsilon", epsilon)
     elif smoothing != "none":
-        share("epsilon", epsilon)
+        check_fraction("epsilon", epsilon)
 
 
 def check_codes(codes: ArrayLike, n_codes: int) -> NDArray[np.integer]:
     """Return `codes` as an integer array (windows, channels, N) within -1..n_codes-1, or complain."""
     s = np.asarray(codes)
     if s.ndim != 3 or s.dtype.kind not in "iu":
-        raise wrong(
+        raise invalid(
             "codes",
             expected="an integer array (windows, channels, patches)",
             got=f"{s.dtype} of shape {s.shape}",
             advice="Pass the codes of the network.",
         )
     if s.size and (s.max() >= n_codes or s.min() < -1):
-        raise wrong(
+        raise invalid(
             "codes", expected=f"codes in 0..{n_codes - 1}", got=f"{s.min()}..{s.max()}", advice="Check n_codes."
         )
     return s
@@ -208,7 +208,7 @@ def _count(
 def _check_labels(labels: ArrayLike, n: int, n_classes: int | None) -> tuple[NDArray[np.int64], int]:
     y = np.asarray(labels)
     if y.shape != (n,) or (y.size and y.dtype.kind not in "iu"):
-        raise wrong(
+        raise invalid(
             "labels",
             expected=f"{n} class indices",
             got=f"{y.dtype} of shape {y.shape}",
@@ -216,7 +216,7 @@ def _check_labels(labels: ArrayLike, n: int, n_classes: int | None) -> tuple[NDA
         )
     K = n_classes if n_classes is not None else (int(y.max()) + 1 if n else 0)
     if n and (y.min() < 0 or y.max() >= K):
-        raise wrong(
+        raise invalid(
             "labels", expected=f"class indices in 0..{K - 1}", got=f"{y.min()}..{y.max()}", advice="Check n_classes."
         )
     return y.astype(np.int64), K

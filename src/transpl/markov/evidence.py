@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 from transpl.markov.counts import TransitionCounts, check_codes, transition_index
 
 _LOOKUPS_AT_ONCE = 1 << 19
@@ -68,7 +68,7 @@ def check_coded_windows(codes: ArrayLike, class_counts: TransitionCounts) -> NDA
     """Return codes that belong to counts with a class axis, or complain."""
     s = check_codes(codes, class_counts.n_codes)
     if class_counts.n_classes is None or s.shape[1] != class_counts.n_channels:
-        raise wrong(
+        raise invalid(
             "class_counts",
             expected=f"shape (classes, {s.shape[1]}, n, n)",
             got=class_counts.counts.shape,

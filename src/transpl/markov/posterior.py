@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
-from transpl.errors import one_of, positive, wrong
+from transpl._utils.errors import check_choice, check_positive, invalid
 from transpl.markov.counts import TransitionCounts
 from transpl.markov.evidence import check_coded_windows, class_log_probabilities, mean_over_transitions
 
@@ -33,7 +33,7 @@ def log_likelihoods(
 
     A window with a single patch has no transition: its sum is empty, so every class gets 0.
     """
-    one_of("length", length, LENGTHS)
+    check_choice("length", length, LENGTHS)
     s = check_coded_windows(codes, class_counts)
     return mean_over_transitions(s, class_log_probabilities(class_counts, smoothing, epsilon), length)
 
@@ -49,18 +49,18 @@ def channel_posteriors(
     """
     scores = np.asarray(log_likelihoods, dtype=np.float64)
     if scores.ndim != 3:
-        raise wrong(
+        raise invalid(
             "log_likelihoods",
             expected="shape (windows, channels, classes)",
             got=scores.shape,
             advice="Use markov.log_likelihoods.",
         )
-    positive("prior_temperature", prior_temperature)
+    check_positive("prior_temperature", prior_temperature)
     if prior is not None:
         with np.errstate(divide="ignore"):
             scores = scores + np.log(check_prior(prior, scores.shape[-1])) / prior_temperature
     if scores.size and not np.isfinite(scores.max(axis=-1)).all():
-        raise wrong(
+        raise invalid(
             "log_likelihoods, prior",
             expected="for every window and channel a class with a positive likelihood and prior",
             got="none",
@@ -94,7 +94,7 @@ def weighted_vote(posteriors: NDArray[np.float64], shares: NDArray[np.float64]) 
 
 def confidence(probabilities: ArrayLike, rule: str = "max") -> NDArray[np.float64]:
     r"""max_k y_k ("max", the print) or KL(u || softmax(y)) with u uniform ("kl", the authors' code); (windows,)."""
-    one_of("rule", rule, CONFIDENCE)
+    check_choice("rule", rule, CONFIDENCE)
     y = np.asarray(probabilities, dtype=np.float64)
     if rule == "max":
         return y.max(axis=-1)
@@ -106,7 +106,7 @@ def voting_weights(weights: ArrayLike, D: int) -> NDArray[np.float64]:
     """Return `weights` as D numbers of which some count: all ones, with a warning, if every channel shifted away."""
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (D,) or not np.isfinite(w).all() or (w < 0).any():
-        raise wrong(
+        raise invalid(
             "weights", expected=f"{D} non-negative numbers", got=np.array2string(w), advice="Use channel_weights."
         )
     if w.max() > NEGLIGIBLE_WEIGHT:
@@ -127,5 +127,5 @@ def check_prior(prior: ArrayLike, K: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise wrong("prior", expected=f"{K} non-negative proportions", got=prior, advice="Give one per class.")
+        raise invalid("prior", expected=f"{K} non-negative proportions", got=prior, advice="Give one per class.")
     return p / p.sum()

@@ -7,14 +7,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from transpl.errors import require_deep
-from transpl.labels import Labelled, LearntRows, PseudoLabels
+from transpl._utils.errors import require_deep
+from transpl.markov import Labelled, LearntRows, PseudoLabels
 
 if TYPE_CHECKING:
     from transpl.methods.base import GroupedMethod, Method
     from transpl.methods.source_model import SourceModel
-    from transpl.methods.transpl import TransPLMethod
-    from transpl.methods.transpl_settings import TransPLSettings
+    from transpl.methods.transpl.method import TransPLMethod
+    from transpl.methods.transpl.settings import TransPLSettings
 
 __all__ = [
     "GroupedMethod",
@@ -31,8 +31,8 @@ _WITH_TORCH = {
     "GroupedMethod": "base",
     "Method": "base",
     "SourceModel": "source_model",
-    "TransPLMethod": "transpl",
-    "TransPLSettings": "transpl_settings",
+    "TransPLMethod": "transpl.method",
+    "TransPLSettings": "transpl.settings",
 }
 
 

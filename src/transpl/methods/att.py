@@ -9,17 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transpl.labels import PseudoLabels
+from transpl.markov import PseudoLabels
 from transpl.methods.base import Method
 from transpl.methods.joint import drawn
 from transpl.methods.labelling import tri_training_labels
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective
-from transpl.training.adaptation import joined
-from transpl.training.loop import LoopSettings, train
-from transpl.training.rows import Rows, labelled_rows, window_rows
-from transpl.training.source import ready
+from transpl.nn import LoopSettings, Rows, joined, labelled_rows, ready, train, window_rows
 from transpl.windows import Windows
 
 

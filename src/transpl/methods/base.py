@@ -11,16 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from transpl.errors import InputError, wrong
-from transpl.labels import Labelled, LearntRows, PseudoLabels
-from transpl.markov.posterior import check_prior
+from transpl._utils.errors import InputError, invalid
+from transpl.markov import Labelled, LearntRows, PseudoLabels, check_prior
 from transpl.methods.settings import MethodSettings, SourceSettings
 from transpl.methods.source_model import SourceModel
-from transpl.network import Classifier
-from transpl.network.inference import class_probabilities, in_batches
-from transpl.training import Execution, resolve_device
-from transpl.training.devices import own_gradients, threads
-from transpl.training.loop import History
+from transpl.nn import (
+    Classifier,
+    Execution,
+    History,
+    class_probabilities,
+    in_batches,
+    own_gradients,
+    resolve_device,
+    threads,
+)
 from transpl.windows import Windows
 
 
@@ -67,7 +71,7 @@ class Method(ABC):
         """Take a source model that may serve other methods too; it is left as it is."""
         model = self.source_for(model)
         if isinstance(self.settings, SourceSettings) and model.settings != self.settings.source():
-            raise wrong("model", expected="this method's source settings", got="others", advice="Make them equal.")
+            raise invalid("model", expected="this method's source settings", got="others", advice="Make them equal.")
         if self.equal_length:
             _need_equal_length(model.source.windows, "source")
             _need_equal_length(model.validation.windows, "validation", model.source.windows.values.shape[2])
@@ -140,13 +144,15 @@ class Method(ABC):
     def check_target(self, target: Windows) -> None:
         """Raise unless the windows fit those of the source."""
         if not isinstance(target, Windows):
-            raise wrong("target", expected="Windows", got=type(target).__name__, advice="Wrap it: as_windows(X).")
+            raise invalid("target", expected="Windows", got=type(target).__name__, advice="Wrap it: as_windows(X).")
         D, shortest = self.source.source.windows.n_channels, self.settings.shortest_window
         if target.n_channels != D:
-            raise wrong("target", expected=f"{D} channels", got=target.n_channels, advice="Use the source's channels.")
+            raise invalid(
+                "target", expected=f"{D} channels", got=target.n_channels, advice="Use the source's channels."
+            )
         if target.lengths.min() < shortest:
             expected = f"windows of at least {shortest} steps"
-            raise wrong("target", expected=expected, got=target.lengths.min(), advice="Cut longer windows.")
+            raise invalid("target", expected=expected, got=target.lengths.min(), advice="Cut longer windows.")
         if self.equal_length:
             _need_equal_length(target, "target", self.source.source.windows.values.shape[2])
 
@@ -154,11 +160,11 @@ class Method(ABC):
         """Class proportions (K,) that sum to 1, or None; refused where the method has no use for them."""
         if prior is None:
             if self.prior == "needed":
-                raise wrong("prior", expected="class proportions", got=None, advice="Pass the target's proportions.")
+                raise invalid("prior", expected="class proportions", got=None, advice="Pass the target's proportions.")
             return None
         if self.prior == "unused":
             advice = "Leave it out, or choose a method that ends in -ws."
-            raise wrong("prior", expected="None for this method", got="proportions", advice=advice)
+            raise invalid("prior", expected="None for this method", got="proportions", advice=advice)
         return check_prior(prior, self.n_classes)
 
     @contextmanager
@@ -194,4 +200,4 @@ def _need_equal_length(windows: Windows, name: str, length: int | None = None) -
     longest = windows.values.shape[2]
     if windows.ragged or longest != (length or longest):
         expected = "windows of one length, the same in source and target"
-        raise wrong(name, expected=expected, got="unequal ones", advice="Cut them alike, or use another method.")
+        raise invalid(name, expected=expected, got="unequal ones", advice="Cut them alike, or use another method.")

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import one_of, share
+from transpl._utils.errors import check_choice, check_fraction
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, drawn
 from transpl.methods.registry import register
-from transpl.network import Network
-from transpl.training.loss_weights import Weighting
-from transpl.training.losses import proportion_divergence, reversal_strength, reverse_gradient
+from transpl.nn import Network, Weighting
+from transpl.nn.losses import proportion_divergence, reversal_strength, reverse_gradient
 
 DOMAIN_FORMS = ("published", "adatime")
 _TARGET, _SOURCE = 0, 1
@@ -60,8 +59,8 @@ class CoDATSSettings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("domain_form", self.domain_form, DOMAIN_FORMS)
-        share("proportions_memory", self.proportions_memory, zero=True)
+        check_choice("domain_form", self.domain_form, DOMAIN_FORMS)
+        check_fraction("proportions_memory", self.proportions_memory, zero=True)
 
 
 class Discriminator(nn.Sequential):

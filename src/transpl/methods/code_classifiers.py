@@ -14,19 +14,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from transpl.errors import one_of, positive, whole_number
-from transpl.labels import Labelled, PseudoLabels
+from transpl._utils.errors import check_choice, check_int, check_positive
+from transpl.markov import Labelled, PseudoLabels
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
 from transpl.methods.joint import drawn
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
-from transpl.network import Network
-from transpl.network.inference import coarse_codes
-from transpl.training import Execution
-from transpl.training.loop import History, LoopSettings, Objective, train
-from transpl.training.rows import Rows, label_tensor, ordered_batches
-from transpl.training.source import ready
+from transpl.nn import (
+    Execution,
+    History,
+    LoopSettings,
+    Network,
+    Objective,
+    Rows,
+    coarse_codes,
+    label_tensor,
+    ordered_batches,
+    ready,
+    train,
+)
 from transpl.windows import BATCH, Windows
 
 _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not published)"
@@ -48,11 +55,11 @@ class CodeClassifierSettings(PseudoLabelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("encoding", self.encoding, ENCODINGS)
-        one_of("relabel", self.relabel, ("never",))
-        positive("classifier_lr", self.classifier_lr)
-        whole_number("classifier_epochs", self.classifier_epochs, least=1)
-        whole_number("classifier_patience", self.classifier_patience, least=1)
+        check_choice("encoding", self.encoding, ENCODINGS)
+        check_choice("relabel", self.relabel, ("never",))
+        check_positive("classifier_lr", self.classifier_lr)
+        check_int("classifier_epochs", self.classifier_epochs, least=1)
+        check_int("classifier_patience", self.classifier_patience, least=1)
 
     def classifier_loop(self) -> LoopSettings:
         epochs = min(self.classifier_epochs, self.max_epochs)

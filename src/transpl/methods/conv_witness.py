@@ -12,9 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, register, with_all_classes
-from transpl.network.batch_norm import BatchNorm
-from transpl.training.devices import own_gradients, own_randomness, threads
-from transpl.training.rows import shuffled_batches
+from transpl.nn import BatchNorm, own_gradients, own_randomness, shuffled_batches, threads
 
 WIDTHS = (64, 128, 128)
 KERNELS = (5, 7, 7)

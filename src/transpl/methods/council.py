@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.errors import InputError, invalid
 from transpl.council import Council, CouncilSettings
-from transpl.errors import InputError, wrong
-from transpl.labels import PseudoLabels
+from transpl.markov import PseudoLabels
 from transpl.methods.base import GroupedMethod
 from transpl.methods.registry import register
 from transpl.methods.settings import MethodSettings, Preset
@@ -97,7 +97,7 @@ class CouncilMethod(GroupedMethod):
         prior = self.checked_prior(prior)
         if groups is None and self.needs_groups:
             advice = "Pass the recording or patient of every window, or use transpl-plus."
-            raise wrong("groups", expected=f"{len(target)} groups", got=None, advice=advice)
+            raise invalid("groups", expected=f"{len(target)} groups", got=None, advice=advice)
         groups = _numbered(groups, len(target))
         hearing = self.council.adapt(self.source.source, target, prior=prior, groups=groups)
         self.label_record = {"initial": PseudoLabels.from_probabilities(hearing.probabilities)}
@@ -169,7 +169,7 @@ def _numbered(groups: Groups | None, n: int) -> Groups | None:
         return None
     found = np.asarray(groups)
     if found.shape != (n,):
-        raise wrong("groups", expected=f"shape ({n},)", got=found.shape, advice="Give one group a window.")
+        raise invalid("groups", expected=f"shape ({n},)", got=found.shape, advice="Give one group a window.")
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transpl.errors import one_of
+from transpl._utils.errors import check_choice
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
 from transpl.methods.registry import register
-from transpl.network import Network
-from transpl.training.loss_weights import Weighting
-from transpl.training.losses import coral
-from transpl.training.losses.coral import FORMS
+from transpl.nn import Network, Weighting
+from transpl.nn.losses import coral
+from transpl.nn.losses.coral import FORMS
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class DeepCORALSettings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("coral_form", self.coral_form, FORMS)
+        check_choice("coral_form", self.coral_form, FORMS)
 
 
 class DeepCORALObjective(JointObjective):

@@ -13,15 +13,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from transpl.errors import not_negative, one_of, whole_number, wrong
+from transpl._utils.errors import check_choice, check_int, check_not_negative, invalid
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
-from transpl.network import Classifier, Network
-from transpl.training.devices import Execution, own_gradients, own_randomness
-from transpl.training.loop import LoopSettings, Objective, train
-from transpl.training.loss_weights import Weighting
-from transpl.training.rows import Paired, Rows, both_parts, labelled_rows, n_batches, window_rows
-from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready
+from transpl.nn import (
+    Classifier,
+    Execution,
+    LoopSettings,
+    Network,
+    Objective,
+    Paired,
+    Rows,
+    SourceLoss,
+    Weighting,
+    both_parts,
+    class_and_code_losses,
+    freeze,
+    labelled_rows,
+    n_batches,
+    own_gradients,
+    own_randomness,
+    ready,
+    train,
+    window_rows,
+)
 from transpl.windows import Windows
 
 _Module = TypeVar("_Module", bound=nn.Module)
@@ -44,12 +59,12 @@ class JointSettings(AdaptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("weighting", self.weighting, ("learnable", "fixed"))
-        one_of("codes", self.codes, (True, False))
-        whole_number("ramp_epochs", self.ramp_epochs, least=0)
+        check_choice("weighting", self.weighting, ("learnable", "fixed"))
+        check_choice("codes", self.codes, (True, False))
+        check_int("ramp_epochs", self.ramp_epochs, least=0)
         for name in vars(self):
             if name.endswith("_weight"):
-                not_negative(name, getattr(self, name))
+                check_not_negative(name, getattr(self, name))
 
 
 class AlignmentObjective(Objective, Generic[_View]):
@@ -162,7 +177,7 @@ class JointMethod(Method):
             weight = f"{name}_weight"
             if name not in self.unlearnt and getattr(self.settings, weight) != getattr(defaults, weight):
                 got, advice = getattr(self.settings, weight), "Set weighting='fixed' too."
-                raise wrong(weight, expected="the default where weights are learnt", got=got, advice=advice)
+                raise invalid(weight, expected="the default where weights are learnt", got=got, advice=advice)
 
     @abstractmethod
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> AlignmentObjective:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.errors import one_of, whole_number, wrong
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_choice, check_int, invalid
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling import (
     Prototypes,
     class_prototypes,
@@ -20,9 +20,7 @@ from transpl.methods.labelling import (
 )
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
-from transpl.network import Network
-from transpl.network.inference import features
-from transpl.training.adaptation import AdaptationSettings
+from transpl.nn import AdaptationSettings, Network, features
 from transpl.windows import Windows
 
 
@@ -37,12 +35,12 @@ class NCPSettings(PseudoLabelSettings):
     rounds: int = 1
 
     def __post_init__(self) -> None:
-        one_of("centred", self.centred, (True, False))
-        whole_number("rounds", self.rounds, least=1)
+        check_choice("centred", self.centred, (True, False))
+        check_int("rounds", self.rounds, least=1)
         super().__post_init__()
         if self.rounds > 1 and self.relabel != "never":
             advice = "Rounds label anew by themselves."
-            raise wrong("relabel", expected="'never' with rounds above 1", got=repr(self.relabel), advice=advice)
+            raise invalid("relabel", expected="'never' with rounds above 1", got=repr(self.relabel), advice=advice)
 
     def adaptation(self) -> AdaptationSettings:
         whole = super().adaptation()

@@ -11,7 +11,7 @@ from transpl.methods.base import Method
 from transpl.methods.registry import register
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import SourceModel
-from transpl.training.source import SourceLoss
+from transpl.nn import SourceLoss
 from transpl.windows import Windows
 
 

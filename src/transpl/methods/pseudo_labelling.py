@@ -13,15 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transpl.errors import not_negative, one_of
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_choice, check_not_negative
+from transpl.markov import PseudoLabels
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
-from transpl.network import Network
-from transpl.training import adapt_network
-from transpl.training.adaptation import AdaptationSettings
-from transpl.training.loop import History
-from transpl.training.rows import label_tensor, labelled_rows, window_rows
+from transpl.nn import AdaptationSettings, History, Network, adapt_network, label_tensor, labelled_rows, window_rows
 from transpl.windows import Windows
 
 
@@ -42,8 +38,8 @@ class PseudoLabelSettings(AdaptSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        not_negative("target_weight", self.target_weight)
-        one_of("relabel", self.relabel, ("never", "each epoch"))
+        check_not_negative("target_weight", self.target_weight)
+        check_choice("relabel", self.relabel, ("never", "each epoch"))
         self.adaptation()
 
     def adaptation(self) -> AdaptationSettings:

@@ -11,18 +11,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from transpl.errors import one_of, positive, whole_number
+from transpl._utils.errors import check_choice, check_int, check_positive
 from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings, drawn
 from transpl.methods.raincoat_network import HEADS, RaincoatNetwork, Seen
 from transpl.methods.registry import register
-from transpl.network import Classifier, Network
-from transpl.network.inference import in_batches
-from transpl.training.loop import Objective
-from transpl.training.loss_weights import Weighting
-from transpl.training.losses import sinkhorn
-from transpl.training.losses.sinkhorn import GRADIENTS
-from transpl.training.rows import Paired, Rows, both_parts, labelled_rows, window_rows
-from transpl.training.source import SourceLoss, class_and_code_losses, freeze, ready
+from transpl.nn import (
+    Classifier,
+    Network,
+    Objective,
+    Paired,
+    Rows,
+    SourceLoss,
+    Weighting,
+    both_parts,
+    class_and_code_losses,
+    freeze,
+    in_batches,
+    labelled_rows,
+    ready,
+    window_rows,
+)
+from transpl.nn.losses import sinkhorn
+from transpl.nn.losses.sinkhorn import GRADIENTS
 from transpl.windows import Windows
 
 
@@ -60,13 +70,13 @@ class RaincoatSettings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_number("modes", self.modes, least=1)
-        one_of("head", self.head, HEADS)
-        one_of("transport_gradient", self.transport_gradient, GRADIENTS)
+        check_int("modes", self.modes, least=1)
+        check_choice("head", self.head, HEADS)
+        check_choice("transport_gradient", self.transport_gradient, GRADIENTS)
         for name in ("cosine", "debiased"):
-            one_of(name, getattr(self, name), (True, False))
+            check_choice(name, getattr(self, name), (True, False))
         if self.epsilon is not None:
-            positive("epsilon", self.epsilon)
+            check_positive("epsilon", self.epsilon)
 
     def options(self) -> dict[str, object]:
         """What decides the losses beside weights and their shapes."""

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.network import Classifier, Network
-from transpl.network.batch_norm import BatchNorm
+from transpl.nn import BatchNorm, Classifier, Network
 
 HEADS = ("linear", "shared")
 _TEMPERATURE = 0.1

@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from transpl.errors import require_deep, wrong
+from transpl._utils.errors import invalid, require_deep
 from transpl.methods.settings import MethodSettings
 
 if TYPE_CHECKING:
     from transpl.methods.base import Method
-    from transpl.training import Execution
+    from transpl.nn import Execution
 
 FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
 
@@ -47,12 +47,12 @@ class Entry:
 def register(name: str, *, family: str, needs: str, reference: str) -> Callable[[_Class], _Class]:
     """Make a method available under a name; a class decorator."""
     if family not in FAMILIES:
-        raise wrong("family", expected=f"one of {FAMILIES}", got=repr(family), advice="Use 'own' for a new kind.")
+        raise invalid("family", expected=f"one of {FAMILIES}", got=repr(family), advice="Use 'own' for a new kind.")
 
     def add(method: _Class) -> _Class:
         known = _entries.get(name)
         if known is not None and known.method.__qualname__ != method.__qualname__:
-            raise wrong("name", expected="a new name", got=repr(name), advice="Another method has it.")
+            raise invalid("name", expected="a new name", got=repr(name), advice="Another method has it.")
         _entries[name] = Entry(name, method, family, needs, reference)
         return method
 
@@ -74,7 +74,9 @@ def entry(name: str) -> Entry:
     """One registered method; an unknown name is refused."""
     known = entries()
     if name not in known:
-        raise wrong("method", expected=f"one of {', '.join(names())}", got=repr(name), advice="See `transpl methods`.")
+        raise invalid(
+            "method", expected=f"one of {', '.join(names())}", got=repr(name), advice="See `transpl methods`."
+        )
     return known[name]
 
 

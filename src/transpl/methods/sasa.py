@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from transpl.errors import one_of
+from transpl._utils.errors import check_choice
 from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings, drawn
 from transpl.methods.registry import register
 from transpl.methods.sasa_network import ReadClassifier, Reader, Reading, SparseAssociations, UnitSummary
-from transpl.network import Network
-from transpl.training.loss_weights import Weighting
-from transpl.training.rows import Rows
+from transpl.nn import Network, Rows, Weighting
 
 VARIANTS = ("full", "adatime")
 FLOOR = 1e-6  # of a channel's structure gap, as published
@@ -53,7 +51,7 @@ class SASASettings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("variant", self.variant, VARIANTS)
+        check_choice("variant", self.variant, VARIANTS)
 
 
 class ReadingObjective(AlignmentObjective[Reading]):

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import wrong
-from transpl.network import Classifier, Network
-from transpl.network.network import Encoded
-from transpl.training.losses import sparsemax
+from transpl._utils.errors import invalid
+from transpl.nn import Classifier, Encoded, Network
+from transpl.nn.losses import sparsemax
 
 
 class Reading(NamedTuple):
@@ -80,7 +79,7 @@ class ReadClassifier(Classifier):
     def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """x (B, D, T) -> what the reader reads, (B, d); windows are of one length."""
         if lengths is not None:
-            raise wrong("lengths", expected="None", got="lengths", advice="SASA needs windows of one length.")
+            raise invalid("lengths", expected="None", got="lengths", advice="SASA needs windows of one length.")
         return self.reader(self.network.encode(x)).z
 
     def logits(self, z: Tensor) -> Tensor:

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from transpl.errors import one_of, positive, whole_number, wrong
+from transpl._utils.errors import check_choice, check_int, check_positive, invalid
 
 if TYPE_CHECKING:
-    from transpl.network import NetworkSettings
-    from transpl.training import LoopSettings
+    from transpl.nn import LoopSettings, NetworkSettings
 
 Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
 
@@ -62,7 +61,7 @@ class MethodSettings:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        whole_number("random_state", self.random_state, least=0)
+        check_int("random_state", self.random_state, least=0)
 
     @property
     def shortest_window(self) -> int:
@@ -76,11 +75,11 @@ class MethodSettings:
         preset : "paper", or one of `cls.presets`, such as "adatime"
         An unknown data set (your own) gets the defaults.
         """
-        one_of("preset", preset, ("paper", *cls.presets))
+        check_choice("preset", preset, ("paper", *cls.presets))
         own = {field.name for field in fields(cls)}
         unknown = sorted(set(changes) - own)
         if unknown:
-            raise wrong(
+            raise invalid(
                 "settings", expected=f"names among {', '.join(sorted(own))}", got=unknown, advice="Check the spelling."
             )
         values = {name: value for name, value in PAPER.get(dataset, {}).items() if name in own}
@@ -133,8 +132,8 @@ class SourceSettings(MethodSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("source_lr", self.source_lr)
-        whole_number("source_patience", self.source_patience, least=1)
+        check_positive("source_lr", self.source_lr)
+        check_int("source_patience", self.source_patience, least=1)
         # Building the parts checks the rest.
         self.network(n_classes=2)
         self.source_loop()
@@ -150,7 +149,7 @@ class SourceSettings(MethodSettings):
 
     def network(self, n_classes: int) -> NetworkSettings:
         """The shape of the network: the settings it shares with this class."""
-        from transpl.network import NetworkSettings  # with torch, which tables of finished runs do without
+        from transpl.nn import NetworkSettings  # with torch, which tables of finished runs do without
 
         shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
         return NetworkSettings(n_classes=n_classes, **{name: getattr(self, name) for name in shared})
@@ -160,7 +159,7 @@ class SourceSettings(MethodSettings):
 
     def loop(self, learning_rate: float, patience: int, **others: Any) -> LoopSettings:
         """A training of at most `max_epochs`; `others` are further fields of `LoopSettings`."""
-        from transpl.training import LoopSettings
+        from transpl.nn import LoopSettings
 
         values = {
             "weight_decay": self.weight_decay,
@@ -187,8 +186,8 @@ class AdaptSettings(SourceSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("adapt_lr", self.adapt_lr)
-        whole_number("adapt_patience", self.adapt_patience, least=1)
+        check_positive("adapt_lr", self.adapt_lr)
+        check_int("adapt_patience", self.adapt_patience, least=1)
         self.adapt_loop()
 
     def adapt_loop(self) -> LoopSettings:

@@ -14,20 +14,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from transpl.errors import not_negative, one_of, whole_number
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_choice, check_int, check_not_negative
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling import shot_labels
 from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
-from transpl.network import Network
-from transpl.network.inference import class_probabilities, seen_by_head
-from transpl.training.adaptation import Teacher
-from transpl.training.loop import LoopSettings, Objective, train
-from transpl.training.losses import diversity, mean_entropy_of
-from transpl.training.rows import Rows, count, labelled_rows, window_rows
-from transpl.training.source import SourceLoss, freeze, ready
+from transpl.nn import (
+    LoopSettings,
+    Network,
+    Objective,
+    Rows,
+    SourceLoss,
+    Teacher,
+    class_probabilities,
+    count,
+    freeze,
+    labelled_rows,
+    ready,
+    seen_by_head,
+    train,
+    window_rows,
+)
+from transpl.nn.losses import diversity, mean_entropy_of
 from transpl.windows import Windows
 
 LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
@@ -64,13 +74,13 @@ class SHOTSettings(PseudoLabelSettings):
     relabel: str = "each epoch"
 
     def __post_init__(self) -> None:
-        whole_number("adapt_epochs", self.adapt_epochs, least=1)
+        check_int("adapt_epochs", self.adapt_epochs, least=1)
         for name in ("freeze_head", "source_guard", "with_source"):
-            one_of(name, getattr(self, name), (True, False))
+            check_choice(name, getattr(self, name), (True, False))
         super().__post_init__()
         for term in SHOTObjective.terms:
-            not_negative(f"{term}_weight", getattr(self, f"{term}_weight"))
-        one_of("confidence", self.confidence, CONFIDENCE)
+            check_not_negative(f"{term}_weight", getattr(self, f"{term}_weight"))
+        check_choice("confidence", self.confidence, CONFIDENCE)
         self.source_loss()
 
     def source_loss(self) -> SourceLoss:

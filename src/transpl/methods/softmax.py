@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transpl.errors import one_of
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_choice
+from transpl.markov import PseudoLabels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
-from transpl.network import Network
-from transpl.network.inference import class_probabilities
+from transpl.nn import Network, class_probabilities
 from transpl.windows import Windows
 
 _START, _FULL = 0.1, 0.6  # of the run, between which the target's weight grows
@@ -26,7 +25,7 @@ class SoftmaxSettings(PseudoLabelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("schedule", self.schedule, ("constant", "ramp"))
+        check_choice("schedule", self.schedule, ("constant", "ramp"))
 
 
 @register(

@@ -11,14 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transpl.errors import wrong
-from transpl.labels import Labelled
+from transpl._utils.errors import invalid
+from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
-from transpl.network import Network
-from transpl.training import Execution, train_network
-from transpl.training.loop import History
-from transpl.training.rows import labelled_rows
-from transpl.training.source import SourceLoss, new_network, ready
+from transpl.nn import Execution, History, Network, SourceLoss, labelled_rows, new_network, ready, train_network
 
 
 class Trained(NamedTuple):
@@ -46,7 +42,7 @@ class SourceModel:
     def __post_init__(self) -> None:
         source, held_out = self.source, self.validation
         if (source.windows.n_channels, source.n_classes) != (held_out.windows.n_channels, held_out.n_classes):
-            raise wrong(
+            raise invalid(
                 "validation",
                 expected=f"{source.windows.n_channels} channels and {source.n_classes} classes, as in source",
                 got=f"{held_out.windows.n_channels} and {held_out.n_classes}",

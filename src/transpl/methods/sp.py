@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.errors import one_of
+from transpl._utils.errors import check_choice
 from transpl.methods.labelling import Prototypes, cluster_probabilities, prototype_probabilities, stronger_of
 from transpl.methods.ncp import NCP, NCPSettings
 from transpl.methods.registry import register
@@ -29,8 +29,8 @@ class SPSettings(NCPSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("matched", self.matched, (True, False))
-        one_of("combine", self.combine, COMBINE)
+        check_choice("matched", self.matched, (True, False))
+        check_choice("combine", self.combine, COMBINE)
 
 
 @register(

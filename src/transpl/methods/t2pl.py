@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transpl.errors import whole_number
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_int
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
-from transpl.network import Network
-from transpl.network.inference import seen_by_head
+from transpl.nn import Network, seen_by_head
 from transpl.windows import Windows
 
 
@@ -27,8 +26,8 @@ class T2PLSettings(PseudoLabelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_number("alpha", self.alpha, least=1)
-        whole_number("beta", self.beta, least=1)
+        check_int("alpha", self.alpha, least=1)
+        check_int("beta", self.beta, least=1)
 
 
 @register(

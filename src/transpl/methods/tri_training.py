@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.errors import not_negative, share, whole_number
-from transpl.labels import LearntRows, PseudoLabels
+from transpl._utils.errors import check_fraction, check_int, check_not_negative
+from transpl.markov import LearntRows, PseudoLabels
 from transpl.methods.labelling import agreed, candidate_share, tri_training_labels
-from transpl.network import Classifier, Network
-from transpl.network.inference import in_batches
-from transpl.training.loop import Objective
-from transpl.training.losses import overlap
-from transpl.training.rows import Rows, label_tensor, take
-from transpl.training.source import freeze
+from transpl.nn import Classifier, Network, Objective, Rows, freeze, in_batches, label_tensor, take
+from transpl.nn.losses import overlap
 from transpl.windows import Windows
 
 _DRAWS = 3  # keeps the draws of candidates apart from the order of the batches
@@ -47,10 +43,10 @@ class TriTraining:
 
     def __post_init__(self) -> None:
         for name in ("pretrain_epochs", "rounds", "round_epochs"):
-            whole_number(name, getattr(self, name), least=1)
-        share("threshold", self.threshold, zero=True)
-        not_negative("overlap_weight", self.overlap_weight)
-        not_negative("target_weight", self.target_weight)
+            check_int(name, getattr(self, name), least=1)
+        check_fraction("threshold", self.threshold, zero=True)
+        check_not_negative("overlap_weight", self.overlap_weight)
+        check_not_negative("target_weight", self.target_weight)
 
     @property
     def epochs(self) -> int:

@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 
 from transpl.council.witnesses.base import Arrays, Floats, Sight, as_arrays, register
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.labels import Labelled
+from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
-from transpl.network import Network, NetworkSettings
-from transpl.network.inference import coarse_codes
-from transpl.training import Execution, train_network
-from transpl.training.devices import threads
-from transpl.training.rows import labelled_rows
+from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, labelled_rows, threads, train_network
 from transpl.windows import Windows
 
 MAX_EPOCHS = 200

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plotly.offline import get_plotlyjs
 
-from transpl.page_style import PAGE_STYLE
+from transpl._utils.html import PAGE_STYLE
 
 _SHARED = Path(__file__).with_name("shared.css")
 

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from transpl.errors import one_of
-from transpl.explanation import ShiftReport
-from transpl.report.figures import BLUE, styled
+from transpl._utils.errors import check_choice
+from transpl.markov import ShiftReport
+from transpl.report.plots import BLUE, styled
 
 # Blue to white to orange: the middle of the scale is no change, and colour-blind readers tell its ends apart.
 _CHANGE = [[0.0, "#0072B2"], [0.5, "#f2f2f2"], [1.0, "#D55E00"]]
@@ -35,7 +35,7 @@ def channel_distances(report: ShiftReport) -> go.Figure:
 
 def transition_matrices(report: ShiftReport, channel: str) -> go.Figure:
     """Which code follows which in one channel: source, target and their difference side by side."""
-    one_of("channel", channel, report.channel_names)
+    check_choice("channel", channel, report.channel_names)
     d = report.channel_names.index(channel)
     source, target = report.source_probabilities[d], report.target_probabilities[d]
     hover = _hover(report, d)

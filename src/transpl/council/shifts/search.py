@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from transpl._utils.errors import check_choice, check_int, invalid
 from transpl.council.shifts.cross_spectra import ClassModels, Group, Layout
 from transpl.council.shifts.pace import RATES, pace_scores
 from transpl.council.shifts.plain import dead_channels, unit_factors
 from transpl.council.shifts.shift import KINDS, Shift
 from transpl.council.shifts.triads import TURNS, Triad, find_triads, is_rotation_rate
-from transpl.errors import one_of, whole_number, wrong
 from transpl.windows import as_windows
 
 # Calibrated by benchmarks/shifts.py on the development pairs, so that nothing is undone on an untouched one.
@@ -130,7 +130,7 @@ def find_shift(
     demand : a shift that is known and undone without a search
     """
     allowed = _allowed(allow)
-    whole_number("patch_length", patch_length, least=1)
+    check_int("patch_length", patch_length, least=1)
     windows = as_windows(source, name="source")
     other = as_windows(target, name="target", n_channels=windows.n_channels)
     labels = np.asarray(y)
@@ -138,7 +138,7 @@ def find_shift(
     if demand is not None:
         return ShiftSearch((demand,), (), float("nan"))
     if len(labels) != len(windows):
-        raise wrong("y", expected=f"{len(windows)} labels", got=len(labels), advice="Give one per source window.")
+        raise invalid("y", expected=f"{len(windows)} labels", got=len(labels), advice="Give one per source window.")
     shortest = min(windows.values.shape[2], other.values.shape[2])
     if windows.ragged or other.ragged or shortest < 2 * patch_length:
         return ShiftSearch((), (), float("nan"))
@@ -285,5 +285,5 @@ def _allowed(allow: str | Sequence[str]) -> tuple[str, ...]:
         return ()
     kinds = (allow,) if isinstance(allow, str) else tuple(allow)
     for kind in kinds:
-        one_of("allow", kind, ("auto", "none", *KINDS))
+        check_choice("allow", kind, ("auto", "none", *KINDS))
     return kinds

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
+from transpl._utils.errors import check_choice, check_positive, invalid
 from transpl.council.shifts.triads import Triad, Turn, turn_trace
-from transpl.errors import one_of, positive, wrong
 from transpl.windows import name_channels
 
 KINDS = ("dead", "unit", "turn", "mirror", "flip", "swap", "pace")
@@ -43,20 +43,20 @@ class Shift:
     triads: tuple[Triad, ...] = ()
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, ("none", *KINDS))
-        positive("rate", self.rate)
+        check_choice("kind", self.kind, ("none", *KINDS))
+        check_positive("rate", self.rate)
         for factor in self.factors:
-            positive("factors", factor)
+            check_positive("factors", factor)
         if sorted(self.order) != list(range(len(self.order))) or len(self.signs) != len(self.order):
             got, advice = f"{self.order} and {self.signs}", "Name every channel once."
-            raise wrong("order, signs", expected="a permutation and a sign per channel", got=got, advice=advice)
+            raise invalid("order, signs", expected="a permutation and a sign per channel", got=got, advice=advice)
         if not set(self.signs) <= {1, -1}:
-            raise wrong("signs", expected="1 or -1 per channel", got=self.signs, advice="Choose one of both.")
+            raise invalid("signs", expected="1 or -1 per channel", got=self.signs, advice="Choose one of both.")
         if self.kind == "turn" and not self.triads:
-            raise wrong("triads", expected="the channels that turned", got="none", advice="Use Shift.turn.")
+            raise invalid("triads", expected="the channels that turned", got="none", advice="Use Shift.turn.")
         if len(self.dead) != len(self.fill):
             got = f"{len(self.fill)} for {len(self.dead)}"
-            raise wrong("fill", expected="one value per dead channel", got=got, advice="Give one each.")
+            raise invalid("fill", expected="one value per dead channel", got=got, advice="Give one each.")
 
     @classmethod
     def turn(cls, turn: Turn, triads: Sequence[Triad], n_channels: int) -> Shift:
@@ -155,13 +155,13 @@ class Shift:
             triads = tuple((x, y, z) for x, y, z in data["triads"])
             return cls(kind=data["kind"], rate=data["rate"], triads=triads, **lists)
         except (KeyError, TypeError) as error:
-            raise wrong("data", expected="what Shift.to_json wrote", got=error, advice="Search again.") from None
+            raise invalid("data", expected="what Shift.to_json wrote", got=error, advice="Search again.") from None
 
     def _check(self, values: NDArray[Any]) -> None:
         n = len(self.order) or len(self.factors)
         if values.ndim != 3 or (n and values.shape[1] != n) or values.shape[1] <= max(self.dead, default=-1):
             expected = f"(n, {n or 'channels'}, time) windows"
-            raise wrong("values", expected=expected, got=values.shape, advice="Pass the channels that were searched.")
+            raise invalid("values", expected=expected, got=values.shape, advice="Pass the channels that were searched.")
 
     def _blanked(self, values: NDArray[Any]) -> NDArray[Any]:
         blank = values.copy()

@@ -8,7 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 
 Triad = tuple[int, int, int]
 Turn = tuple[tuple[int, int, int], tuple[int, int, int]]  # axis d shows sign[d] times axis order[d]
@@ -50,12 +50,12 @@ def find_triads(
     found = []
     for triad in triads:
         if isinstance(triad, str) or len(triad) != 3:
-            raise wrong("triads", expected="three channels each", got=repr(triad), advice="Name x, y and z.")
+            raise invalid("triads", expected="three channels each", got=repr(triad), advice="Name x, y and z.")
         x, y, z = (_channel(channel, channel_names, n_channels) for channel in triad)
         found.append((x, y, z))
     flat = [channel for triad in found for channel in triad]
     if len(set(flat)) < len(flat):
-        raise wrong("triads", expected="every channel at most once", got=list(triads), advice="Name each once.")
+        raise invalid("triads", expected="every channel at most once", got=list(triads), advice="Name each once.")
     return tuple(found)
 
 
@@ -81,9 +81,11 @@ def _channel(channel: int | str, channel_names: Sequence[str] | None, n_channels
     if isinstance(channel, str):
         if channel_names is None or channel not in channel_names:
             names = "none" if channel_names is None else ", ".join(channel_names)
-            raise wrong("triads", expected=f"names of channels ({names})", got=repr(channel), advice="Check the name.")
+            raise invalid(
+                "triads", expected=f"names of channels ({names})", got=repr(channel), advice="Check the name."
+            )
         return list(channel_names).index(channel)
     if isinstance(channel, bool) or not isinstance(channel, int | np.integer) or not 0 <= channel < n_channels:
         expected = f"channel names or numbers in 0..{n_channels - 1}"
-        raise wrong("triads", expected=expected, got=repr(channel), advice="Count channels from 0.")
+        raise invalid("triads", expected=expected, got=repr(channel), advice="Count channels from 0.")
     return int(channel)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.errors import InputError, wrong
+from transpl._utils.errors import InputError, invalid
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray]
@@ -94,7 +94,7 @@ def register(witness: _Class) -> _Class:
     """Make a witness available under its name; a class decorator."""
     known = _registered.get(witness.name)
     if known is not None and known.__qualname__ != witness.__qualname__:
-        raise wrong("name", expected="a new name", got=repr(witness.name), advice="Another witness has it.")
+        raise invalid("name", expected="a new name", got=repr(witness.name), advice="Another witness has it.")
     _registered[witness.name] = witness
     return witness
 
@@ -116,7 +116,9 @@ def find(name: str) -> type[Witness]:
                 f'witnesses: {name} needs PyTorch, which is missing ({error}). Install it: pip install "transpl[deep]"'
             ) from None
     if name not in _registered:
-        raise wrong("witnesses", expected=f"names among {', '.join(names())}", got=repr(name), advice="Check spelling.")
+        raise invalid(
+            "witnesses", expected=f"names among {', '.join(names())}", got=repr(name), advice="Check spelling."
+        )
     return _registered[name]
 
 

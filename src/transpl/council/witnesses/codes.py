@@ -11,7 +11,7 @@ from scipy.special import softmax
 
 from transpl.council.patch_codes import PatchCodes
 from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, as_arrays, register, with_all_classes
-from transpl.markov.evidence import each_transition
+from transpl.markov import each_transition
 from transpl.windows import Windows
 
 N_CODES = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from transpl.labels import PseudoLabels
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling.checks import check_probabilities
 
 

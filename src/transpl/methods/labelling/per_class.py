@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl import errors
-from transpl.shares import at_most
+from transpl._utils import errors
+from transpl._utils.shares import at_most
 
 
 def most_confident_per_class(labels: ArrayLike, confidence: ArrayLike, share: float) -> NDArray[np.bool_]:
@@ -15,11 +15,11 @@ def most_confident_per_class(labels: ArrayLike, confidence: ArrayLike, share: fl
     labels, confidence : (n,); of equal confidence the first rows
     returns : (n,); a class that nobody has been given is no matter
     """
-    errors.share("share", share, zero=True, one=True)
+    errors.check_fraction("share", share, zero=True, one=True)
     y, c = np.asarray(labels), np.asarray(confidence, np.float64)
     if y.ndim != 1 or y.shape != c.shape:
         expected = f"one per label, shape {y.shape}"
-        raise errors.wrong("confidence", expected=expected, got=c.shape, advice="Rank the rows that have labels.")
+        raise errors.invalid("confidence", expected=expected, got=c.shape, advice="Rank the rows that have labels.")
     chosen = np.zeros(len(y), np.bool_)
     for k in np.unique(y) if share > 0 else ():
         rows = np.flatnonzero(y == k)
@@ -30,6 +30,6 @@ def most_confident_per_class(labels: ArrayLike, confidence: ArrayLike, share: fl
 
 def round_share(i: int, rounds: int) -> float:
     """i / (rounds - 1): the share kept after round i = 0..rounds-1; a single round keeps all."""
-    errors.whole_number("rounds", rounds, least=1)
-    errors.whole_number("i", i, least=0)
+    errors.check_int("rounds", rounds, least=1)
+    errors.check_int("i", i, least=0)
     return 1.0 if rounds == 1 else min(1.0, i / (rounds - 1))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from transpl.errors import wrong
+from transpl._utils.errors import invalid
 from transpl.methods.labelling.checks import check_features
 from transpl.methods.proportions import check_labels
 
@@ -31,7 +31,7 @@ def class_prototypes(z: ArrayLike, y: ArrayLike, n_classes: int, mean: ArrayLike
     u = unit_rows(z, mean)
     labels = check_labels(y, n_classes)
     if len(labels) != len(u):
-        raise wrong("y", expected=f"{len(u)} labels", got=len(labels), advice="Give one per row of features.")
+        raise invalid("y", expected=f"{len(u)} labels", got=len(labels), advice="Give one per row of features.")
     members = np.eye(n_classes)[labels]  # (n, K)
     m = members.T @ u
     centre = np.zeros(u.shape[1]) if mean is None else np.array(mean, np.float64)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, softmax
 
-from transpl.errors import one_of
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_choice
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling.centroids import cosine_distances, refined_centroids
 from transpl.methods.labelling.checks import check_features, check_probabilities
 from transpl.methods.labelling.prototypes import unit_rows
@@ -23,7 +23,7 @@ def shot_labels(g: ArrayLike, p: ArrayLike, confidence: str = "distance") -> Pse
     confidence : "distance" takes max_k q_ik, "entropy" takes 1 - H(p_i) / ln K
     returns : labels among argmax p, with probabilities q
     """
-    one_of("confidence", confidence, CONFIDENCE)
+    check_choice("confidence", confidence, CONFIDENCE)
     unit = unit_rows(with_one(g))
     head = check_probabilities(p, len(unit))
     D = cosine_distances(unit, refined_centroids(unit, head))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import whole_number
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_int
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling.centroids import Centroids, cosine_distances, predicted_classes, refined_centroids
 from transpl.methods.labelling.checks import check_probabilities
 from transpl.methods.labelling.neighbour_votes import neighbour_votes
@@ -40,13 +40,13 @@ def t2pl_labels(g: ArrayLike, p: ArrayLike, alpha: int = 20, beta: int = 2) -> P
 
 def fitting_size(n: int, n_classes: int, beta: int = 2) -> int:
     r"""n_fit = max(floor(n / (K \beta)), 1)."""
-    whole_number("beta", beta, least=1)
+    check_int("beta", beta, least=1)
     return max(n // (n_classes * beta), 1)
 
 
 def neighbours(n: int, n_classes: int, alpha: int = 20) -> int:
     r"""k_nn = max(floor(n / (K \alpha)), 1)."""
-    whole_number("alpha", alpha, least=1)
+    check_int("alpha", alpha, least=1)
     return max(n // (n_classes * alpha), 1)
 
 

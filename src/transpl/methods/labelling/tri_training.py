@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl.errors import share, whole_number
-from transpl.labels import PseudoLabels
+from transpl._utils.errors import check_fraction, check_int
+from transpl.markov import PseudoLabels
 from transpl.methods.labelling.checks import check_pair
 
 
 def agreed(p1: ArrayLike, p2: ArrayLike, threshold: float = 0.9) -> NDArray[np.bool_]:
     r"""argmax p1_i = argmax p2_i and max(max_k p1_ik, max_k p2_ik) > threshold; p1, p2 (n, K), returns (n,)."""
-    share("threshold", threshold, zero=True)
+    check_fraction("threshold", threshold, zero=True)
     first, second = check_pair(p1, p2)
     return _same(first, second) & (_surer(first, second) > threshold)
 
@@ -30,8 +30,8 @@ def tri_training_labels(p1: ArrayLike, p2: ArrayLike) -> PseudoLabels:
 
 def candidate_share(k: int, rounds: int = 20) -> float:
     """min(1, (k + 1) / rounds): the share of target rows that round k draws to label."""
-    whole_number("k", k, least=0)
-    whole_number("rounds", rounds, least=1)
+    check_int("k", k, least=0)
+    check_int("rounds", rounds, least=1)
     return min(1.0, (k + 1) / rounds)
 
 

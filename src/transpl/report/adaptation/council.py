@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.explanation import CouncilExplanation, witness_in_words
-from transpl.report import figures
+from transpl.markov import CouncilExplanation, witness_in_words
+from transpl.report import plots
 from transpl.report.adaptation.answers import cards, moved_most, windows_to_check
 from transpl.report.adaptation.html import bar, chart, percent
 from transpl.report.adaptation.saved import Saved
@@ -178,7 +178,7 @@ def _agreement(saved: Saved) -> list[str]:
     )
     if len(explanation) < len(saved.predictions):
         words += " Half of these windows are the least sure ones, so that witnesses agree more often on the others."
-    return chart("agreement", figures.agreement(names, shares), words)
+    return chart("agreement", plots.agreement(names, shares), words)
 
 
 def agreement(votes: NDArray[np.int64]) -> NDArray[np.float64]:

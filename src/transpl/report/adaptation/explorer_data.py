@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.explanation import (
+from transpl.markov import (
     BaseExplanation,
     CouncilContributions,
     CouncilExplanation,
@@ -19,7 +19,7 @@ from transpl.explanation import (
     thinned,
     witness_in_words,
 )
-from transpl.explanation.thinning import MOST
+from transpl.markov.explanation.thinning import MOST
 from transpl.report.adaptation.saved import Saved
 from transpl.report.adaptation.signals import POINTS, packed
 

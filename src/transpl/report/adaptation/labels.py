@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from transpl.report import figures
+from transpl.report import plots
 from transpl.report.adaptation.html import chart
 from transpl.report.adaptation.saved import Saved
 
 SOURCE, GIVEN, VOTED, ESTIMATED = "source", "target, as you said", "target, estimated by the vote", "target, estimated"
 LABELLED, TRUE = "target, as labelled", "target, true"
 _COLOURS = {
-    SOURCE: figures.GREY,
-    GIVEN: figures.PURPLE,
-    VOTED: figures.SKY,
-    ESTIMATED: figures.SKY,
-    LABELLED: figures.BLUE,
-    TRUE: figures.ORANGE,
+    SOURCE: plots.GREY,
+    GIVEN: plots.PURPLE,
+    VOTED: plots.SKY,
+    ESTIMATED: plots.SKY,
+    LABELLED: plots.BLUE,
+    TRUE: plots.ORANGE,
 }
 
 
@@ -66,7 +66,7 @@ def _proportions(saved: Saved) -> list[str]:
     nobody = [name for name, share in series[LABELLED].items() if not share]
     if nobody:
         words.append(f"No window was labelled {_listed(nobody)}: look whether that can be.")
-    return chart("class-shares", figures.class_shares(saved.classes, series, _COLOURS), " ".join(words))
+    return chart("class-shares", plots.class_shares(saved.classes, series, _COLOURS), " ".join(words))
 
 
 def _sureness(saved: Saved) -> list[str]:
@@ -79,7 +79,7 @@ def _sureness(saved: Saved) -> list[str]:
     changed = saved.summary["test"].get("changed")
     if changed is not None:
         words.append(f"Adaptation changed {changed:,} of {len(confidence):,} labels.")
-    return chart("confidence", figures.confidence_histogram(confidence, K), " ".join(words))
+    return chart("confidence", plots.confidence_histogram(confidence, K), " ".join(words))
 
 
 def _listed(names: list[str]) -> str:
@@ -95,4 +95,4 @@ def _confusion(metrics: dict[str, Any] | None) -> list[str]:
         "what is right. True labels were used for this and the scores only."
     )
     found = metrics["confusion"]
-    return chart("confusion", figures.confusion(found["labels"], found["counts"]), words)
+    return chart("confusion", plots.confusion(found["labels"], found["counts"]), words)

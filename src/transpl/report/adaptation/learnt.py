@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.report import figures
+from transpl.report import plots
 from transpl.report.adaptation.html import bar, chart, code_chip, percent
 from transpl.report.adaptation.saved import Saved
 from transpl.report.wording import counted, listed
@@ -24,7 +24,7 @@ def learnt_section(saved: Saved) -> list[str]:
     summary = saved.summary
     if saved.of_council:
         return ['<section id="codes"><h2>The codes</h2>', *_codes_of(summary), "</section>"]
-    curves = figures.loss_curves(summary["history"], {phase: f"training {words}" for phase, words in _PHASES.items()})
+    curves = plots.loss_curves(summary["history"], {phase: f"training {words}" for phase, words in _PHASES.items()})
     return [
         '<section id="codes"><h2>What was learnt</h2>',
         *_codes_of(summary),

@@ -6,8 +6,8 @@ import os
 from html import escape
 from pathlib import Path
 
-from transpl.errors import NotReadable, unreadable
-from transpl.files import write_text
+from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.files import write_text
 from transpl.report.adaptation.answers import answers
 from transpl.report.adaptation.council import first_screen, how_the_council_works, witnesses_section
 from transpl.report.adaptation.explorer import explorer_section
@@ -28,11 +28,11 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     home = Path(folder)
     try:
         page = render(read_saved(home))
-    except NotReadable:
+    except UnreadableFile:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
         problem = f"its results are incomplete or of another version ({type(error).__name__}: {error})"
-        raise unreadable(home, problem=problem, advice="Run transpl adapt or demo again.") from None
+        raise unreadable_file(home, problem=problem, advice="Run transpl adapt or demo again.") from None
     write_text(home / "report.html", page)
     return home / "report.html"
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl.errors import unreadable
-from transpl.explanation import BaseExplanation, CouncilExplanation, ShiftReport, load_explanation
-from transpl.files import read_json
-from transpl.result_folders import holds_many, require_whole, require_whole_predictions
+from transpl._utils.errors import unreadable_file
+from transpl._utils.files import read_json
+from transpl.jobs.result_folders import holds_many, require_whole, require_whole_predictions
+from transpl.markov import BaseExplanation, CouncilExplanation, ShiftReport, load_explanation
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that tell where a window comes from
 
@@ -110,7 +110,7 @@ def read_saved(home: Path) -> Saved:
     if not (home / "summary.json").is_file():
         of_many = holds_many(home)
         advice = "one of its folders, which are of one target each" if of_many else "a folder of transpl adapt or bench"
-        raise unreadable(home, problem="no summary.json in it", advice=f"Point at {advice}.")
+        raise unreadable_file(home, problem="no summary.json in it", advice=f"Point at {advice}.")
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
     # A class may be called "NA" or "01".
     predictions = pd.read_csv(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from transpl.explanation import ShiftReport, Undone
+from transpl.markov import ShiftReport, Undone
 from transpl.report.adaptation.html import bar, code_chip, percent
 from transpl.report.adaptation.saved import Channel, Saved
 from transpl.report.wording import as_script_data, choice, counted

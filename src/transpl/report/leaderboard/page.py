@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transpl.files import write_text
+from transpl._utils.files import write_text
 from transpl.report.document import document, style_of
 from transpl.report.leaderboard.heading import heading, title_of
 from transpl.report.leaderboard.heat_map import heat_map_section

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn from the plain data of `transpl.studies`."""
+"""The paper's figures, drawn from the plain data of `transpl.report.studies`."""
 
 from transpl.report.paper_figures.page import render_figure
 

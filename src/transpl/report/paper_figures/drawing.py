@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from transpl.report.figures import BLUE, GREEN, GREY, ORANGE
+from transpl.report.plots import BLUE, GREEN, GREY, ORANGE
 
 __all__ = [
     "BLUE",

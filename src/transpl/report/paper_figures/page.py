@@ -6,7 +6,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from transpl.page_style import PAGE_STYLE
+from transpl._utils.html import PAGE_STYLE
 from transpl.report.document import document
 from transpl.report.paper_figures.alignment import draw_alignment
 from transpl.report.paper_figures.codes import draw_codes

@@ -1,0 +1,1 @@
+"""What every package uses: errors, files, hashing, metrics, many tasks in parallel. Not public."""

@@ -1,0 +1,79 @@
+"""How the package complains: one line that names the argument, what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+import errno
+import math
+from importlib.util import find_spec
+from numbers import Integral, Real
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
+
+
+class InputError(ValueError):
+    """The caller's input cannot be used. The message is one line and says what to do."""
+
+
+class UnreadableFile(InputError):
+    """A file is missing, damaged, half-written or not ours."""
+
+
+def invalid(argument: str, *, expected: str, got: object, advice: str) -> InputError:
+    """Build the standard complaint; the caller raises it."""
+    return InputError(_on_one_line(f"{argument}: expected {expected}, got {got}. {advice}"))
+
+
+def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFile:
+    """Build the standard complaint about a file; the caller raises it."""
+    return UnreadableFile(_on_one_line(f"{path}: {problem}. {advice}"))
+
+
+def require_deep(what: str) -> None:
+    """Raise, with the command that helps, unless torch and lightning-fabric are installed, which `what` needs."""
+    missing = [name for name in ("torch", "lightning_fabric") if find_spec(name) is None]
+    if missing:
+        problem = "needs torch and lightning-fabric, which are not installed"
+        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"')
+
+
+def _on_one_line(message: str) -> str:
+    return " ".join(message.splitlines())
+
+
+def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Raise unless `value` is one of the `allowed` names."""
+    if value not in allowed:
+        names = ", ".join(repr(name) for name in allowed)
+        raise invalid(argument, expected=f"one of {names}", got=repr(value), advice="Choose one of these names.")
+
+
+def check_int(argument: str, value: object, *, least: int) -> None:
+    """Raise unless `value` is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        expected = f"a whole number, {least} or more"
+        raise invalid(argument, expected=expected, got=repr(value), advice="Choose such a number.")
+
+
+def check_positive(argument: str, value: object) -> None:
+    """Raise unless `value` is a finite number above 0."""
+    if not 0 < _number(value) < math.inf:
+        raise invalid(argument, expected="a positive number", got=repr(value), advice="Choose such a number.")
+
+
+def check_not_negative(argument: str, value: object) -> None:
+    """Raise unless `value` is a finite number, 0 or more."""
+    if not 0 <= _number(value) < math.inf:
+        raise invalid(argument, expected="a number, 0 or more", got=repr(value), advice="Choose such a number.")
+
+
+def check_fraction(argument: str, value: object, *, zero: bool = False, one: bool = False) -> None:
+    """Raise unless `value` lies between 0 and 1; `zero` and `one` admit the ends."""
+    number = _number(value)
+    if not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
+        interval = f"{'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise invalid(argument, expected=f"a share in {interval}", got=repr(value), advice="Choose such a number.")
+
+
+def _number(value: object) -> float:
+    """Return a real number as a float, anything else as NaN, which fails every comparison."""
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan

@@ -1,0 +1,5 @@
+"""`python -m transpl.cli`."""
+
+from transpl.cli.main import main
+
+main()

@@ -1,0 +1,251 @@
+"""`transpl bench` and `transpl table`: many runs, and the tables they make. Thin: parses, calls, prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transpl._utils.errors import InputError, check_choice, invalid
+from transpl.cli.options import say, setting_value, split_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from transpl.benchmark.plan import Plan
+    from transpl.benchmark.spec import RunSpec
+    from transpl.benchmark.statistics import PairedTest
+    from transpl.benchmark.store import Store
+    from transpl.benchmark.tabulate import Reading
+
+_FAILED = 1
+
+Out = Annotated[
+    Path,
+    typer.Option(file_okay=False, help="Folder of the results; the same folder again makes only what is missing."),
+]
+Names = Annotated[list[str] | None, typer.Option(help="Data sets. Default with --table: all of that table.")]
+Plugins = Annotated[
+    list[str] | None, typer.Option("--import", help="A .py file or installed module that registers further methods.")
+]
+
+
+def bench(
+    out: Out = Path("transpl-bench"),
+    dataset: Names = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="As in `transpl methods`, or all (that need no groups).")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
+    pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook or beyond."),
+    ] = None,
+    plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings: paper (default), or a method's own preset such as adatime.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Another setting, as max_epochs=40, for methods that have it.")
+    ] = None,
+    grid: Annotated[list[str] | None, typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.")] = None,
+    plugins: Plugins = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
+    backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.")] = "loky",
+    address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="How often a failed run is tried again.")] = 1,
+    device: Annotated[str, typer.Option(help="cpu, cuda or auto; several runs may share a GPU.")] = "cpu",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and an estimate of time.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Say what is complete, and stop.")] = False,
+) -> None:
+    """Run methods on pairs of domains; interrupted, it goes on where it was.
+
+    Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
+    """
+    from transpl.benchmark.listing import missing_lines, status_lines
+    from transpl.benchmark.plugins import import_plugins
+    from transpl.benchmark.store import Store
+
+    store = Store(out)
+    import_plugins(plugins or ())
+    if status and not (dataset or table or plan):
+        specs = _used(store, "out").planned()
+    else:
+        plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, change, grid)
+        specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
+    if status or dry_run:
+        for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
+            typer.echo(line)
+        return
+    store.plan(specs)
+    say(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
+    how = {"jobs": jobs, "backend": backend, "retries": retries, "device": device, "address": address}
+    failed = _run(specs, out, **how, plugins=plugins or ())
+    say(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
+    if failed:
+        raise typer.Exit(_FAILED)
+
+
+def table(
+    folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
+    which: Annotated[
+        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
+    ] = "full",
+    dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
+    format: Annotated[str, typer.Option(help="markdown, csv or latex.")] = "markdown",
+    metric: Annotated[
+        str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
+    ] = "accuracy",
+    preset: Annotated[str, typer.Option(help="Settings of the rows: paper, or a method's own preset.")] = "paper",
+    change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
+    grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
+    select: Annotated[
+        str, typer.Option(help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.")
+    ] = "source_risk",
+    data: Annotated[
+        list[str] | None, typer.Option(help="Fingerprint of the data, if a data set was run in several versions.")
+    ] = None,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table (markdown).")
+    ] = False,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="Instead of means every run on a line of its own, as CSV.")
+    ] = False,
+    plugins: Plugins = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = None,
+) -> None:
+    """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
+    from transpl._utils.files import write_text
+    from transpl.benchmark.plugins import import_plugins
+    from transpl.benchmark.store import Store
+    from transpl.benchmark.tabulate import Reading
+
+    _check_table(which, dataset, format, metric, statistics, runs)
+    _used(Store(folder), "folder")
+    import_plugins(plugins or ())
+    how = Reading(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
+    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, how)
+    if statistics:
+        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
+    text = text.removesuffix("\n")
+    if out is None:
+        typer.echo(text)
+    else:
+        write_text(out, text + "\n")
+        say(f"wrote {out}")
+
+
+def _check_table(
+    which: str, dataset: Sequence[str] | None, format: str, metric: str, statistics: bool, runs: bool
+) -> None:
+    from transpl.benchmark.blocks import SCORES
+    from transpl.benchmark.paper_tables import TABLES
+    from transpl.benchmark.rendering import FORMATS
+
+    check_choice("which", which, (*TABLES, "pairs"))
+    check_choice("format", format, FORMATS)
+    check_choice("metric", metric, SCORES)
+    if statistics and (runs or format != "markdown"):
+        got = "--runs" if runs else format
+        raise invalid("--statistics", expected="--format markdown", got=got, advice="Ask for them separately.")
+    if runs and (which == "pairs" or format == "latex"):
+        got = "--which pairs" if which == "pairs" else "--format latex"
+        raise invalid("--runs", expected="another table, as CSV", got=got, advice="Leave one of them out.")
+    if which == "pairs" and (not dataset or len(dataset) != 1):
+        raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
+
+
+def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: Reading) -> str:
+    from transpl.benchmark.rendering import render
+    from transpl.benchmark.run_list import runs_as_csv
+    from transpl.benchmark.tabulate import pair_table_from, paper_table_from
+
+    if form == "runs":
+        return runs_as_csv(folder, which, datasets, how)
+    if which == "pairs":
+        return render(pair_table_from(folder, datasets[0], metric, how), form)
+    return render(paper_table_from(folder, which, datasets, how), form)
+
+
+def _plans(
+    dataset: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    seeds: int | None,
+    pairs: Sequence[str] | None,
+    table: str | None,
+    plan: Path | None,
+    preset: str | None,
+    change: Sequence[str] | None,
+    grid: Sequence[str] | None,
+) -> list[Plan]:
+    from transpl.benchmark.paper_tables import paper_table
+    from transpl.benchmark.plan import Plan, only_methods, rows_of, with_changes
+    from transpl.benchmark.plan_file import read_plans
+    from transpl.datasets.pairs import parse_pair
+
+    if plan is not None:
+        if any((dataset, methods, seeds, pairs, table, preset, change, grid)):
+            raise InputError("plan: a plan says itself what to run. Leave out the other options.")
+        return read_plans(plan)
+    changes, values = _changes_and_grid(change, grid)
+    if table is None:
+        if not dataset:
+            raise invalid("dataset", expected="a name", got="none", advice="Pass --dataset ucihar, or --table full.")
+        rows = {name: rows_of(methods or ("all",), changes) for name in dataset}
+    else:
+        of_table = paper_table(table)
+        names = dataset or of_table.datasets
+        rows = {name: with_changes(only_methods(of_table.rows(name), methods or ()), changes) for name in names}
+    chosen = tuple(parse_pair(pair) for pair in pairs or ())
+    return [Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values) for name in rows]
+
+
+def _used(store: Store, argument: str) -> Store:
+    if not store.is_used:
+        expected = "a folder that `transpl bench` wrote"
+        raise invalid(argument, expected=expected, got=store.folder, advice="Run `transpl bench` first.")
+    return store
+
+
+def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
+    from transpl.benchmark.progress import watched
+    from transpl.benchmark.runner import run_plan
+
+    failed = 0
+    for done in watched(run_plan(specs, out, **how), specs, out, how["jobs"]):
+        failed += done.error is not None
+    return failed
+
+
+def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
+    from transpl.benchmark.statistics import statistics_over_pairs
+    from transpl.benchmark.tabulate import scores_by_pair
+
+    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
+    lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
+    lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
+    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, corrected p:")
+    lines += [_against(test) for test in found.tests if test.first == found.methods[0]]
+    lines.append(
+        "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
+    )
+    if found.least_possible_p >= found.alpha:
+        least = f"{found.least_possible_p:.3f}"
+        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least}")
+    return "\n".join(lines)
+
+
+def _against(test: PairedTest) -> str:
+    pairs = f"{test.wins}-{test.ties}-{test.losses}"
+    return f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}"
+
+
+def _changes_and_grid(
+    change: Sequence[str] | None, grid: Sequence[str] | None
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    changes = {name: setting_value(text) for name, text in (split_setting(each, "--set") for each in change or ())}
+    tried = (split_setting(each, "--grid") for each in grid or ())
+    return changes, {name: [setting_value(part) for part in text.split(",")] for name, text in tried}

@@ -1,0 +1,201 @@
+"""The commands about data: `transpl datasets list | prepare | info | import | make`.
+
+As in `transpl.cli.main`: parses, calls, prints; heavy imports wait inside the commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transpl.cli.options import say, setting_value, split_setting
+
+if TYPE_CHECKING:
+    from transpl.datasets import Dataset
+
+app = typer.Typer(no_args_is_help=True, help="Prepare data sets and look at them.")
+
+
+class Format(StrEnum):
+    """Whose files."""
+
+    adatime = "adatime"
+    transpl = "transpl"
+
+
+class Published(StrEnum):
+    """Whose class and channel names and pairs."""
+
+    ucihar = "ucihar"
+    wisdm = "wisdm"
+    hhar = "hhar"
+    ptb = "ptb"
+
+
+Force = Annotated[bool, typer.Option("--force", help="Do it again; replace what is there.")]
+Name = Annotated[str, typer.Option(help="Name of the prepared data set.")]
+
+
+@app.command("list", epilog="Example: `transpl datasets list`")
+def list_() -> None:
+    """Show what can be loaded now, what can be prepared, and where it is kept."""
+    from transpl.datasets.prepared import data_home
+    from transpl.datasets.shelf import shelf_view
+
+    _print(shelf_view())
+    typer.echo(f"kept in {data_home()} (TRANSPL_DATA changes that)")
+
+
+@app.command(epilog="Example: `transpl datasets prepare ucihar`")
+def prepare(
+    name: Annotated[str, typer.Argument(help="ucihar, wisdm, hhar or ptb.")],
+    source: Annotated[
+        Path | None, typer.Option("--from", help="The archive or the unpacked folder, if you have it already.")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Use what was downloaded before; no network.")] = False,
+    normalise: Annotated[str, typer.Option(help="none (the paper), per_domain_train or per_split.")] = "none",
+    option: Annotated[list[str] | None, typer.Option(help="name=value for this data set; repeat for more.")] = None,
+    force: Force = False,
+) -> None:
+    """Make a public data set from its raw files; downloads them unless told where they are."""
+    from transpl.datasets.prepare import prepare as prepare_dataset
+
+    options = _options(option or [])
+    npz = prepare_dataset(
+        name, source=source, offline=offline, options=options, normalise=normalise, force=force, say=say
+    )
+    typer.echo(npz)
+
+
+@app.command(epilog="Example: `transpl datasets info ucihar --html ucihar.html`")
+def info(
+    name: Annotated[str, typer.Argument(help="A prepared data set, watch or synthetic.")],
+    html: Annotated[Path | None, typer.Option(help="Also write a page with example windows.")] = None,
+) -> None:
+    """Show the card of a data set: origin, rule, counts, class proportions per domain."""
+    from transpl.datasets.card_table import card_view
+    from transpl.datasets.shelf import card_of
+
+    card = card_of(name)
+    _print(card_view(card))
+    if html is not None:
+        from transpl.datasets import load
+        from transpl.datasets.card_page import write_card_page
+
+        write_card_page(card, load(name), html)
+        typer.echo(f"open {html}")
+
+
+@app.command("import", epilog="Example: `transpl datasets import data/HAR --format adatime --name har-adatime`")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="Folder with `train_<id>.pt` or `USER<id>_trainX.pkl` files.")],
+    format: Annotated[Format, typer.Option(help="Whose files they are.")],
+    name: Name,
+    like: Annotated[
+        Published | None, typer.Option(help="Take the names of this set, and its pairs as far as they are there.")
+    ] = None,
+    n_channels: Annotated[
+        int | None, typer.Option(min=1, help="Which axis is channels. Default: that of --like, or the shorter one.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Take over files that AdaTime or TransPL's own code has prepared, without running what is pickled in them."""
+    from transpl.datasets.prepare import refuse_to_replace, store
+    from transpl.datasets.prepared import prepared_path
+    from transpl.datasets.recipe import Built
+
+    npz = prepared_path(name)
+    refuse_to_replace(npz, force)
+    choices = {"like": None if like is None else like.value, "n_channels": n_channels}
+    dataset = _foreign_reader(format)(folder, name, **choices)
+    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), say)
+    typer.echo(npz)
+
+
+@app.command(epilog="Example: `transpl datasets make recordings --name mine --label-col activity --time-col t`")
+def make(
+    folder: Annotated[Path, typer.Argument(help="Folder with csv or parquet files, or one such file.")],
+    name: Name,
+    label_col: Annotated[str, typer.Option(help="Column with the class.")],
+    domain_col: Annotated[str | None, typer.Option(help="Column that names the domain (user, device).")] = None,
+    domain_from: Annotated[
+        str | None, typer.Option(help="Without such a column: file or folder. Default: file.")
+    ] = None,
+    time_col: Annotated[
+        str | None, typer.Option(help="Column with the time; gaps cut windows. Rows must be sorted by it.")
+    ] = None,
+    group_col: Annotated[str | None, typer.Option(help="Column that names the recording.")] = None,
+    channels: Annotated[
+        str | None, typer.Option(help="Channel columns, comma-separated. Default: all columns of numbers left.")
+    ] = None,
+    window: Annotated[int, typer.Option(min=1, help="Window length in samples.")] = 128,
+    step: Annotated[int | None, typer.Option(min=1, help="Samples between windows. Default: half a window.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Resample to so many samples per unit of time. Default: leave as it is.")
+    ] = None,
+    gap: Annotated[float | None, typer.Option(help="A longer time step cuts. Default: 1.5 usual ones.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="by_group: whole recordings test; by_time: their last part. Default: by_group if it can be."),
+    ] = None,
+    test_share: Annotated[float, typer.Option(help="Share of the test part.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of the choice of test recordings.")] = 0,
+    force: Force = False,
+) -> None:
+    """Make a data set of your own recordings: one row per time step, one column per channel."""
+    from transpl.datasets.recordings.own import prepare_own
+
+    names = None if channels is None else [part.strip() for part in channels.split(",") if part.strip()]
+    npz = prepare_own(
+        folder,
+        name,
+        label_col=label_col,
+        domain_col=domain_col,
+        domain_from=domain_from,
+        time_col=time_col,
+        group_col=group_col,
+        channels=names,
+        window=window,
+        step=step,
+        rate=rate,
+        gap=gap,
+        split=split,
+        test_share=test_share,
+        seed=seed,
+        force=force,
+        say=say,
+    )
+    typer.echo(npz)
+
+
+def _print(view: Any) -> None:
+    from rich.console import Console
+
+    Console(soft_wrap=False).print(view)
+
+
+def _options(words: list[str]) -> dict[str, Any]:
+    return {name: setting_value(text) for name, text in (split_setting(word, "--option") for word in words)}
+
+
+def _foreign_reader(format: Format) -> Callable[..., Dataset]:
+    from transpl.datasets import importers
+
+    return importers.read_adatime if format is Format.adatime else importers.read_transpl
+
+
+def _foreign_provenance(format: Format, folder: Path, choices: dict[str, Any]) -> Any:
+    from transpl.datasets.cards import Provenance
+    from transpl.datasets.origins import folder_origin
+
+    return Provenance(
+        made_by="import",
+        title=f"{format.value} files in {folder.resolve().name}",
+        rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
+        origin=[folder_origin(folder)],
+        options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
+    )

@@ -1,0 +1,1 @@
+"""The data sets that `transpl` knows by name, one file each."""

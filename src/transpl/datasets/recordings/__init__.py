@@ -1,0 +1,1 @@
+"""Users' own files: tables of recordings, read and cut into windows."""

@@ -1,0 +1,278 @@
+"""Reading a table from disk and taking checked columns out of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl.windows import LARGEST
+
+CSV = (".csv", ".csv.gz")
+PARQUET = (".parquet", ".pq")
+_LOOKED_AT_ONCE = 200_000  # rows
+_ADVICE = "Check the columns of your file."
+_OTHER_SEPARATORS = (";", "\t", "|")
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that say nothing
+_MISSING = (  # what pandas takes for a missing number
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
+    *("NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+
+def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact: bool = False) -> pd.DataFrame:
+    """Read csv (also .csv.gz) or parquet.
+
+    Columns named in `text` keep their wording in a csv ("01" stays "01", "None" is a word); only an empty
+    field and "nan" are missing there. `exact` gives the very float64 that was written; else a csv's last bit may
+    differ, which is faster to read.
+    """
+    path = Path(path)
+    suffix = has_suffix(path, CSV + PARQUET)
+    if suffix is None:
+        expected = f"a file ending in {', '.join(CSV + PARQUET)}"
+        raise invalid("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
+    with _explained(path, suffix):
+        frame = _read_parquet(path) if suffix in PARQUET else _read_csv(path, text, exact)
+    frame.columns = frame.columns.map(str)
+    return frame
+
+
+def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
+    """Read the first rows of a csv, to see which columns it has and of what kind."""
+    with _explained(path, ".csv"):
+        _check_header(path)
+        head: pd.DataFrame = _csv(path, low_memory=False, nrows=rows)
+    head.columns = head.columns.map(str)
+    return head
+
+
+def read_csv_chunks(
+    path: Path, rows: int, kinds: Mapping[str, type], signals: Sequence[str] = ()
+) -> Iterator[pd.DataFrame]:
+    """Read a csv `rows` rows at a time; the index goes on counting.
+
+    kinds : the type of columns that matter, so that it does not depend on what a chunk holds. A cell that is no such
+        number is an error that says where it is
+    signals : columns of numbers that may hold a few words; a chunk without words has numbers there, others text
+    """
+    # Other columns are read too: with `usecols` pandas would accept rows with too many fields.
+    missing = {column: [] if kind is str else list(_MISSING) for column, kind in kinds.items()}
+    missing |= {column: list(_MISSING) for column in signals}
+    options: dict[str, Any] = {"dtype": dict(kinds), "keep_default_na": False, "na_values": missing}
+    with _explained(path, ".csv"), _csv(path, chunksize=rows, low_memory=False, **options) as reader:
+        while (chunk := _next_chunk(reader, path, kinds)) is not None:
+            chunk.columns = chunk.columns.map(str)
+            words = {column: str for column in signals if pd.api.types.is_bool_dtype(chunk[column])}
+            yield chunk.astype(words)  # "True" is a word in every chunk, also where there is no other
+
+
+def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
+    """Return which of `suffixes` the file's name ends in, in either case of letters."""
+    return next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
+
+
+def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **columns: str | None) -> None:
+    """Raise unless each argument that names a column names one that there is."""
+    for argument, column in columns.items():
+        if column is not None and column not in frame.columns:
+            expected = f"a column of {path.name} ({', '.join(map(repr, frame.columns))})"
+            raise invalid(argument, expected=expected, got=repr(column), advice=advice)
+
+
+def refuse_huge(values: NDArray[np.float64], names: Sequence[str], index: pd.Index[Any], path: Path) -> None:
+    """Raise if a table's signals hold infinity or a fill value; (rows, channels), and the number of each row."""
+    bad = np.argwhere(np.abs(values) > LARGEST)
+    if len(bad):
+        row, c = bad[0]
+        raise invalid(
+            f"channel {names[c]!r} of {path.name}",
+            expected=f"finite numbers of at most {LARGEST:g}",
+            got=f"{values[row, c]} in row {index[row]}",
+            advice="Empty the cell if it is a fill value, or rescale.",
+        )
+
+
+def as_text(values: Any) -> NDArray[np.str_]:
+    """Return any column or array as text, so that the same name is the same text in every file.
+
+    A missing entry and "nan" are ""; a whole number is written without decimals, be it a float or the text "1.0"
+    (a column of integers with missing ones becomes floats in most programs).
+    """
+    series = pd.Series(values).astype(object)
+    words = series.where(series.notna(), "").map(_word)
+    return np.asarray(words, dtype=str)
+
+
+def require_filled(empty: NDArray[np.bool_], column: str, index: pd.Index[Any], path: Path) -> None:
+    """Raise if a column has cells without an entry; `index` has the number of each row."""
+    if empty.any():
+        got = f"an empty one in row {index[int(np.flatnonzero(empty)[0])]}"
+        raise invalid(
+            f"{column!r} of {path.name}", expected="an entry in every row", got=got, advice="Fill or remove it."
+        )
+
+
+def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.float64]:
+    """Return a time column as numbers from its earliest entry: its own unit if numeric, seconds if dates."""
+    times = time_column(frame, column, path)
+    return seconds_since(times, times.min())
+
+
+def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
+    """Return a time column as numbers, durations or dates; a row without time is an error that says where it is."""
+    series = frame[column]
+    if not pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_timedelta64_dtype(series):
+        series = _dates(series)
+    missing = series.isna() | series.isin([np.inf, -np.inf])
+    if missing.any():
+        words = missing & pd.to_numeric(frame[column], errors="coerce").isna()
+        missing = words if words.any() else missing  # in a column of numbers a word is what is wrong
+        cell = frame[column][missing].iloc[0]
+        got = f"{'an empty cell' if pd.isna(cell) else repr(str(cell))} in row {frame.index[missing][0]}"
+        advice = "Fill or remove such rows, or leave time_col out."
+        raise invalid(
+            f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice
+        )
+    return series
+
+
+def seconds_since(times: pd.Series[Any], origin: Any) -> NDArray[np.float64]:
+    """Return times as numbers from `origin` on; the difference comes first: nanosecond clocks do not fit float64."""
+    since: Any = times - origin
+    numbers = since.dt.total_seconds() if pd.api.types.is_timedelta64_dtype(since) else since
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    word = str(value).strip()
+    if len(word) == 3 and word.lower() == "nan":
+        return ""
+    whole = _WHOLE_NUMBER.fullmatch(word) if "." in word else None
+    return whole[1] if whole else word
+
+
+def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return series
+    dates = pd.to_datetime(series, errors="coerce", utc=True, format="ISO8601")
+    if dates.isna().any():
+        dates = pd.to_datetime(series, errors="coerce", utc=True, format="mixed")
+    return dates
+
+
+def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
+    _check_header(path)
+    frame: pd.DataFrame = _csv(path, low_memory=False, float_precision="round_trip" if exact else None)
+    present = [column for column in dict.fromkeys(text) if column in frame.columns]
+    if present:
+        words = _csv(path, usecols=present, dtype=str, keep_default_na=False)
+        for column in present:
+            plain = words[column].str.strip()
+            frame[column] = plain.mask(plain.str.lower().isin(["", "nan"]))
+    return frame
+
+
+def _check_header(path: Path) -> None:
+    """Raise if columns are not separated by commas, or if two have the same name (pandas would rename one)."""
+    names = _csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip().tolist()
+    other = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if other is not None:
+        advice = "Separate them by commas, and write decimals with a point."
+        raise unreadable_file(path, problem=f"its columns are separated by {other!r}, not by commas", advice=advice)
+    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
+    if twice:
+        raise unreadable_file(
+            path, problem=f"two columns are called {twice[0]!r}", advice="Rename or remove one of them."
+        )
+
+
+def _next_chunk(reader: Any, path: Path, kinds: Mapping[str, type]) -> pd.DataFrame | None:
+    try:
+        with _strict():
+            return next(reader, None)
+    except (pd.errors.ParserError, UnicodeError):
+        raise
+    except (ValueError, OverflowError) as error:
+        _refuse_words(path, kinds)
+        raise ValueError(str(error)) from None
+
+
+def _refuse_words(path: Path, kinds: Mapping[str, type]) -> None:
+    """Raise for the first cell that is not a number of its column's kind."""
+    columns = [column for column, kind in kinds.items() if kind is not str]
+    with _csv(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_LOOKED_AT_ONCE) as reader:
+        for chunk in reader:
+            for column in columns:
+                _refuse_words_in(chunk[column], kinds[column], path)
+
+
+def _refuse_words_in(cells: pd.Series[Any], kind: type, path: Path) -> None:
+    numbers = pd.to_numeric(cells, errors="coerce")
+    if kind is int:
+        expected, bad = "whole numbers as in its first rows", numbers.isna() | (numbers % 1 != 0)
+    else:
+        expected, bad = "numbers", numbers.isna() & ~cells.str.strip().isin(_MISSING)
+    if bad.any():
+        got = f"{cells[bad].iloc[0]!r} in row {cells.index[bad][0]}"
+        raise invalid(f"{cells.name!r} of {path.name}", expected=expected, got=got, advice="Clean it or leave it out.")
+
+
+@contextmanager
+def _explained(path: Path, suffix: str) -> Iterator[None]:
+    """Turn whatever reading a table raises into one line that names the file."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
+    except pd.errors.EmptyDataError:
+        raise unreadable_file(
+            path, problem="the file is empty", advice="Write a header and one row per time step."
+        ) from None
+    except pd.errors.ParserWarning:
+        problem = f"not readable as {suffix} (rows have more fields than the first line)"
+        raise unreadable_file(path, problem=problem, advice="Let the first line name all columns.") from None
+    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError) as error:
+        problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
+        raise unreadable_file(
+            path, problem=problem, advice="Check that it opens elsewhere, or write it anew."
+        ) from None
+
+
+@contextmanager
+def _strict() -> Iterator[None]:
+    with warnings.catch_warnings():
+        # pandas only warns when rows have more fields than the header, and drops what is over.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        yield
+
+
+def _csv(path: Path, **options: Any) -> Any:
+    with _strict():
+        return pd.read_csv(
+            path, index_col=False, encoding="utf-8-sig", skipinitialspace=True, compression="infer", **options
+        )
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    path.stat()
+    try:
+        frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError:
+        advice = 'Install it with: pip install "transpl[parquet]"'
+        raise unreadable_file(path, problem="reading parquet needs pyarrow", advice=advice) from None
+    return frame.reset_index(drop=not any(frame.index.names))  # an index with a name is a column: often the time

@@ -1,0 +1,136 @@
+"""A fitted model as a folder: `model.json` and one safetensors file. Nothing in it can be executed.
+
+The arrays are stored under a name made of their own hash, and `model.json` is replaced last: at every
+moment the folder holds one whole model, the old or the new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from safetensors.numpy import save as serialize
+
+from transpl import __version__
+from transpl._utils.errors import unreadable_file
+from transpl._utils.files import read_json, replacing, sha256, write_json
+from transpl.methods.adapter import DomainAdapter
+
+FORMAT = "transpl-model"
+FORMAT_VERSION = 1
+# Parameters that older versions had beside "variant"; None in their models of the paper's method.
+_RETIRED = (
+    *("vote", "calibrate", "classifier_evidence", "aligned_copies"),
+    *("refine_rounds", "refine_share", "temper", "learning"),
+)
+
+
+class SavedModel(NamedTuple):
+    """What is in a folder.
+
+    about : plain data: the variant, what `save_model` was given, and the facts of the method
+    path : of the arrays
+    """
+
+    about: dict[str, Any]
+    arrays: dict[str, NDArray]
+    path: Path
+
+    def restore(self, method: DomainAdapter) -> None:
+        """Give a method what was saved; refused if it is not of one kind with it."""
+        try:
+            method.restore(self.about, self.arrays)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise _not_described(self.path, error) from None
+
+
+def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: DomainAdapter) -> None:
+    """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
+    home = Path(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    name, digest = _write_arrays(home, method.arrays())
+    card: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "transpl_version": __version__,
+        "variant": method.variant,
+        "weights": {"file": name, "sha256": digest},
+        **method.facts(),
+        **about,
+    }
+    write_json(home / "model.json", {**card, "digest": _digest(card)})
+    _remove_older_arrays(home, keep=name)
+
+
+def load_model(folder: str | os.PathLike[str]) -> SavedModel:
+    """Read a folder written by `save_model`; a tampered, truncated or foreign one is refused."""
+    home = Path(folder)
+    card = _read_card(home / "model.json")
+    path = home / str(card["weights"]["file"])
+    if path.parent != home or not path.is_file():
+        raise unreadable_file(path, problem="the weights file is missing", advice="Copy the whole model folder.")
+    if sha256(path) != card["weights"]["sha256"]:
+        raise unreadable_file(
+            path, problem="damaged or changed since it was saved", advice="Copy or save the model again."
+        )
+    try:
+        return SavedModel(card, load_file(path), path)
+    except (SafetensorError, ValueError) as error:
+        raise _not_described(path, error) from None
+
+
+def _not_described(path: Path, error: Exception) -> Exception:
+    problem = f"not the weights that model.json describes ({type(error).__name__})"
+    return unreadable_file(path, problem=problem, advice="Save the model again.")
+
+
+def _write_arrays(home: Path, arrays: dict[str, NDArray]) -> tuple[str, str]:
+    in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with replacing(home / "weights.safetensors") as part:
+        part.write_bytes(serialize(in_order))  # not by save_file, whose errors are its own where a disk is full
+        digest = sha256(part)
+    name = f"weights-{digest[:16]}.safetensors"
+    os.replace(home / "weights.safetensors", home / name)
+    return name, digest
+
+
+def _remove_older_arrays(home: Path, keep: str) -> None:
+    for path in home.glob("weights-*.safetensors"):
+        if path.name != keep:
+            path.unlink()
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    card = read_json(path)
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise unreadable_file(path, problem="not a TransPL model", advice="Point at a folder written by TransPL.save.")
+    if card.get("format_version") != FORMAT_VERSION:
+        problem = f"model format {card.get('format_version')}, this version reads {FORMAT_VERSION}"
+        raise unreadable_file(path, problem=problem, advice="Upgrade transpl, or save the model again.")
+    digest = card.pop("digest", None)
+    if digest != _digest(card):
+        raise unreadable_file(path, problem="changed since it was saved", advice="Restore it, or save the model again.")
+    return card if "variant" in card else _as_of_now(card, path)
+
+
+def _as_of_now(card: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The card of an older version, if it is of the paper's method, as this version writes it."""
+    params = card["params"]
+    beyond = [name for name in _RETIRED if params.get(name) is not None]
+    if params.get("variant", "paper") != "paper" or beyond:
+        problem = "a model of an older version's own variant, which this version does not have"
+        raise unreadable_file(path, problem=problem, advice="Fit it again.")
+    kept = {name: value for name, value in params.items() if name not in _RETIRED}
+    return {**card, "variant": "paper", "params": kept}
+
+
+def _digest(card: dict[str, Any]) -> str:
+    text = json.dumps(card, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,352 @@
+r"""Why the council gave windows their labels: every number that its answer is the sum of.
+
+log q_k = \sum_s e_{s,k} + b_k + r_k + const
+
+e_{s,k} is the evidence of witness s for class k, b_k the logarithm of the class share, r_k what known labels and
+neighbouring windows add. Nothing is approximated: the parts of log q_a - log q_b add up to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from transpl._utils.errors import InputError, check_int, invalid
+from transpl.markov.evidence import each_transition
+from transpl.markov.explanation.base import BaseExplanation
+from transpl.markov.explanation.contributions import difference
+from transpl.markov.explanation.evidence import TransitionEvidence, evidence_table, largest, transition_evidence
+from transpl.markov.explanation.sentence import listed
+
+Floats = NDArray[np.float64]
+
+_NAMED = 2  # channels in a sentence
+_VIEWS = {"recorded": "signals as recorded", "standardised": "standardised signals", "shape": "window shapes"}
+
+
+@dataclass(frozen=True)
+class CouncilContributions:
+    """Natural log odds of `label` against `against` in one window, split without remainder.
+
+    witnesses : (S,) of each witness
+    bias : of the class shares
+    rest : of known labels, of other windows of the recording and of neighbours in time
+    log_odds : log q_label - log q_against, the sum of all of them
+    """
+
+    label: Any
+    against: Any
+    witnesses: Floats
+    bias: float
+    rest: float
+    log_odds: float
+
+
+class LinearParts(NamedTuple):
+    """Log odds of the linear witness in one window: (F,) of each feature, and what no feature has a part in."""
+
+    features: Floats
+    bias: float
+
+
+@dataclass(frozen=True)
+class WitnessEvidence:
+    """What one witness said.
+
+    says : the class that it would give alone; probability : its own, of that class
+    accuracy : estimated, on this target
+    contribution : its part of the log odds
+    """
+
+    witness: str
+    view: str
+    says: Any
+    probability: float
+    accuracy: float
+    contribution: float
+
+
+@dataclass(frozen=True)
+class FeatureEvidence:
+    """What one number that describes the window added to the log odds of the linear witness.
+
+    value : in standard deviations from the domain's mean
+    """
+
+    channel: str
+    quantity: str
+    value: float
+    contribution: float
+
+
+@dataclass(frozen=True)
+class CouncilEvidence:
+    """Why `label` rather than `against`, the most decisive first on either side.
+
+    Contributions of witnesses are parts of `log_odds`, those of transitions of what the codes say, those of features of
+    what the linear witness says.
+    """
+
+    window: int
+    label: Any
+    against: Any
+    probability: float
+    log_odds: float
+    witnesses_for: tuple[WitnessEvidence, ...]
+    witnesses_against: tuple[WitnessEvidence, ...]
+    transitions_for: tuple[TransitionEvidence, ...]
+    transitions_against: tuple[TransitionEvidence, ...]
+    features_for: tuple[FeatureEvidence, ...]
+    features_against: tuple[FeatureEvidence, ...]
+
+    def table(self) -> pd.DataFrame:
+        """The witnesses, one per row; column `side` is "for" or "against"."""
+        return evidence_table(WitnessEvidence, self.witnesses_for, self.witnesses_against)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CouncilExplanation(BaseExplanation):
+    r"""The council's answer for n windows, taken apart; fields of `BaseExplanation` and these.
+
+    seats : S pairs (witness, view)
+    evidence : (n, S, K) e_{s,k}
+    bias : (K,) b_k
+    rest : (n, K) r_k
+    seat_answers : (n, S, K) class probabilities of each witness alone
+    accuracies : (S,) estimated accuracy of each witness on this target, the council's labels taken for right
+    code_log_probabilities : (K, D, c, c) log p(j | i, k, d) of the codes; -inf for a class without any source window
+    features : (n, F) what the linear witness looks at, in its own standardisation; None if there is none
+    feature_weights, feature_bias : (K, F), (K,) of its logistic regression; a bias of -inf for a class it never saw
+    feature_names : F pairs (channel, quantity)
+    linear_view : the view it looks through
+    """
+
+    seats: tuple[tuple[str, str], ...]
+    evidence: Floats
+    bias: Floats
+    rest: Floats
+    seat_answers: Floats
+    accuracies: Floats
+    code_log_probabilities: Floats
+    features: NDArray[np.floating] | None = None
+    feature_weights: Floats | None = None
+    feature_bias: Floats | None = None
+    feature_names: tuple[tuple[str, str], ...] = ()
+    linear_view: str | None = None
+
+    FORMAT: ClassVar[str] = "transpl-council-explanation-1"
+    PER_WINDOW: ClassVar[tuple[str, ...]] = (
+        *("codes", "answers", "windows", "signals", "nearest"),
+        *("evidence", "rest", "seat_answers", "features"),
+    )
+    ARRAYS: ClassVar[tuple[str, ...]] = (
+        *("codes", "distances", "weights", "answers", "windows", "signals", "evidence", "bias", "rest"),
+        *("seat_answers", "accuracies", "code_log_probabilities", "features", "feature_weights", "feature_bias"),
+    )
+    PLAIN: ClassVar[tuple[str, ...]] = ("mode", "patch_length", "seats", "feature_names", "linear_view")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("seats", "feature_names"):
+            object.__setattr__(self, name, _pairs(name, getattr(self, name)))
+        n, S, K, D = len(self), len(self.seats), len(self.classes), len(self.channel_names)
+        n_codes = self.code_log_probabilities.shape[-1]
+        shapes: dict[str, tuple[int, ...]] = {
+            "evidence": (n, S, K),
+            "bias": (K,),
+            "rest": (n, K),
+            "seat_answers": (n, S, K),
+            "accuracies": (S,),
+            "code_log_probabilities": (K, D, n_codes, n_codes),
+        }
+        if self.features is not None:
+            F = len(self.feature_names)
+            shapes |= {"features": (n, F), "feature_weights": (K, F), "feature_bias": (K,)}
+            if self.feature_weights is None or self.feature_bias is None:
+                advice = "Use TransPL.explain."
+                raise invalid("features", expected="feature_weights and feature_bias too", got="none", advice=advice)
+        self._check(shapes, n_codes)
+        for name in ("evidence", "bias", "rest"):
+            if np.isnan(getattr(self, name)).any() or np.isposinf(getattr(self, name)).any():
+                raise invalid(name, expected="log probabilities", got="NaN or infinity", advice="Use TransPL.explain.")
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        r"""q_k = softmax_k [ \sum_s e_{s,k} + b_k + r_k ], (n, K)."""
+        return softmax(self.evidence.sum(axis=1) + self.bias + self.rest, axis=1)
+
+    @property
+    def votes(self) -> NDArray[np.int64]:
+        """The class that each witness would give alone, (n, S) positions in `classes`."""
+        return self.seat_answers.argmax(axis=2)
+
+    def contributions(self, window: int, label: Any = None, against: Any = None) -> CouncilContributions:
+        """Split the log odds of a label against another class in one window over witnesses; exact sums.
+
+        window : position in this explanation
+        label, against : classes; by default the most probable class, and the most probable of the others
+        """
+        one = self.only(window)
+        a, b = one.rivals(label, against)
+        witnesses = difference(one.evidence[0, :, a], one.evidence[0, :, b])
+        bias, rest = (float(difference(part[a], part[b])) for part in (one.bias, one.rest[0]))
+        classes = one.classes.tolist()
+        return CouncilContributions(classes[a], classes[b], witnesses, bias, rest, float(witnesses.sum() + bias + rest))
+
+    def code_parts(self, window: int, label: Any = None, against: Any = None) -> Floats:
+        """log p(s_{t+1} | s_t, label, d) - log p(s_{t+1} | s_t, against, d), (D, N-1): how each step of a code speaks.
+
+        Their sum is the log odds of the codes, as of a witness that thinks all classes alike; 0 behind the end of a
+        shorter window. Arguments as in `contributions`.
+        """
+        one = self.only(window)
+        a, b = one.rivals(label, against)
+        terms = each_transition(one.codes, one.code_log_probabilities)[0]
+        return difference(terms[..., a], terms[..., b])
+
+    def linear_parts(self, window: int, label: Any = None, against: Any = None) -> LinearParts | None:
+        """(w_label - w_against) x, feature by feature, and the difference of biases; None without linear witness.
+
+        Together they are the log odds of its logistic regression. Arguments as in `contributions`.
+        """
+        if self.features is None:
+            return None
+        assert self.feature_weights is not None
+        assert self.feature_bias is not None
+        one = self.only(window)
+        a, b = one.rivals(label, against)
+        x = self.features[window].astype(np.float64)
+        bias = float(difference(self.feature_bias[a], self.feature_bias[b]))
+        return LinearParts((self.feature_weights[a] - self.feature_weights[b]) * x, bias)
+
+    def top_evidence(self, window: int, n: int = 5, label: Any = None, against: Any = None) -> CouncilEvidence:
+        """Name the witnesses, and the n code transitions and features on either side, that spoke most for and against.
+
+        window, label, against : as in `contributions`
+        """
+        check_int("n", n, least=0)
+        one = self.only(window)
+        found = one.contributions(0, label, against)
+        named = (found.label, found.against)
+        codes, linear = one.code_parts(0, *named), one.linear_parts(0, *named)
+        features = np.zeros(0) if linear is None else linear.features
+        return CouncilEvidence(
+            window=int(one.windows[0]),
+            label=found.label,
+            against=found.against,
+            probability=float(one.probabilities[0, one.class_index("label", found.label)]),
+            log_odds=found.log_odds,
+            witnesses_for=one._named_witnesses(found.witnesses),
+            witnesses_against=one._named_witnesses(found.witnesses, sign=-1),
+            transitions_for=tuple(transition_evidence(one, at, codes, codes) for at in largest(codes.ravel(), n)),
+            transitions_against=tuple(transition_evidence(one, at, codes, codes) for at in largest(-codes.ravel(), n)),
+            features_for=one._named_features(features, largest(features, n)),
+            features_against=one._named_features(features, largest(-features, n)),
+        )
+
+    def sentence(self, window: int) -> str:
+        """Say why the window at this position got its label, in plain words."""
+        return _sentence(self.only(window))
+
+    def _named_witnesses(self, parts: Floats, sign: int = 1) -> tuple[WitnessEvidence, ...]:
+        """Witnesses of an explanation of one window whose part has this sign, the largest first."""
+        says, answers = self.votes[0], self.seat_answers[0]
+        return tuple(
+            WitnessEvidence(
+                witness=self.seats[s][0],
+                view=self.seats[s][1],
+                says=self.classes.tolist()[says[s]],
+                probability=float(answers[s, says[s]]),
+                accuracy=float(self.accuracies[s]),
+                contribution=float(parts[s]),
+            )
+            for s in largest(sign * parts, len(parts))
+        )
+
+    def _named_features(self, parts: Floats, chosen: Sequence[int]) -> tuple[FeatureEvidence, ...]:
+        assert self.features is not None or not chosen
+        return tuple(
+            FeatureEvidence(*self.feature_names[f], float(self.features[0, f]), float(parts[f]))  # type: ignore[index]
+            for f in chosen
+        )
+
+
+def witness_in_words(witness: str, view: str) -> str:
+    """As "trees on standardised signals"."""
+    return f"{witness} on {_VIEWS.get(view, f'{view} signals')}"
+
+
+def _sentence(one: CouncilExplanation) -> str:
+    """Say how many witnesses agree with the label of a single window, what others say, which channels speak for it."""
+    k = int(one.probabilities[0].argmax())
+    reasons = [_who_says_so(one, k), *_others_say(one, k), *_rest_decided(one, k), *_channels(one)]
+    return f"{_label(one, k)}: {'; '.join(reasons)}."
+
+
+def _label(one: CouncilExplanation, k: int) -> str:
+    """The label; where other windows gave the window another one, that first."""
+    alone, answer = f"{one.classes[k]}, {one.probabilities[0, k]:.2f}", int(one.answers[0].argmax())
+    return alone if answer == k else f"{one.classes[answer]}, {one.answers[0, answer]:.2f}; by itself {alone}"
+
+
+def _who_says_so(one: CouncilExplanation, k: int) -> str:
+    said = _count_in_words(int((one.votes[0] == k).sum()), len(one.seats))
+    if len(one.classes) < 2:
+        return said
+    parts = one.contributions(0).witnesses
+    strongest = int(parts.argmax())
+    return f"{said}, most strongly {witness_in_words(*one.seats[strongest])}" if parts[strongest] > 0 else said
+
+
+def _count_in_words(agreeing: int, S: int) -> str:
+    if S == 1:
+        return f"its one witness {'says' if agreeing else 'does not say'} so"
+    if agreeing in (0, S):
+        return f"all {S} witnesses say so" if agreeing else f"none of its {S} witnesses says so"
+    return f"{agreeing} of {S} witnesses {'says' if agreeing == 1 else 'say'} so"
+
+
+def _others_say(one: CouncilExplanation, k: int) -> list[str]:
+    others = one.votes[0][one.votes[0] != k]
+    if not len(others):
+        return []
+    counts = np.bincount(others, minlength=len(one.classes))
+    most = int(counts.argmax())
+    return [f"{counts[most]} {'says' if counts[most] == 1 else 'say'} {one.classes[most]}"]
+
+
+def _rest_decided(one: CouncilExplanation, k: int) -> list[str]:
+    alone = int((one.evidence[0].sum(axis=0) + one.bias).argmax())
+    if alone == k:
+        return []
+    return [f"known labels or other windows of its recording decided against {one.classes[alone]}"]
+
+
+def _channels(one: CouncilExplanation) -> list[str]:
+    """The channels whose codes speak most for the label, and the one most against it if all together do."""
+    if len(one.classes) < 2 or len(one.channel_names) < 2:
+        return []
+    parts = one.code_parts(0).sum(axis=1)
+    most = largest(parts, _NAMED)
+    if not most:
+        return ["no channel's patterns speak for it"]
+    names = listed([one.channel_names[d] for d in most])
+    speak = "speaks" if len(most) == 1 else "speak"
+    if parts.sum() >= 0:
+        return [f"by its patterns {names} {speak} most for it"]
+    return [f"by its patterns {names} {speak} for it, {one.channel_names[int(parts.argmin())]} more against it"]
+
+
+def _pairs(name: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs of text, also from the lists that JSON made of them."""
+    pairs = tuple(tuple(pair) for pair in value)
+    if any(len(pair) != 2 or not all(isinstance(word, str) for word in pair) for pair in pairs):
+        raise InputError(f"{name}: expected pairs of names, got {value!r}. Use TransPL.explain.")
+    return pairs  # type: ignore[return-value]

@@ -1,0 +1,244 @@
+"""What shifted between source and target: channels, code transitions, classes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from transpl._utils.errors import invalid, unreadable_file
+from transpl._utils.files import read_json, write_json
+from transpl.markov.alignment import channel_weights, row_distances
+from transpl.markov.counts import TransitionCounts
+
+_FORMAT = "transpl-shift-1"
+_ADVICE = "Use TransPL.shift_report."
+
+
+@dataclass(frozen=True)
+class Undone:
+    """Something that the target's sensors suffered and that was taken off its windows, as a turned device.
+
+    sentence : it, in plain words
+    kind : "turn", "swap" ..., as the council names it
+    margin, threshold : by how much the target is likelier with it, in log units per window, and how much was demanded;
+        None where it was not found by likelihood
+    shift : all of it, plain data from which it can be made again
+    """
+
+    sentence: str
+    kind: str
+    margin: float | None = None
+    threshold: float | None = None
+    shift: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftReport:
+    r"""How far the code transitions of each channel moved, dist_d = (1 / n_c) \sum_i row_{d,i}, and which of them.
+
+    classes : K labels as text
+    channel_names : D names
+    source_counts, target_counts : (D, n_c, n_c) how often code i is followed by code j
+    row_distances : (D, n_c) the earth mover's distance between row i of the source's and of the target's matrix
+    weights : (D,) how far each channel is trusted
+    source_shares : (K,) class proportions of the source's windows
+    target_shares : (K,) those of the target, *estimated*: the mean of the probabilities, or None
+
+    undone : what was undone before the target was labelled, in the order in which it was
+
+    A flat vote pulls the estimate of the shares towards equal ones.
+    """
+
+    classes: tuple[str, ...]
+    channel_names: tuple[str, ...]
+    source_counts: NDArray[np.int64]
+    target_counts: NDArray[np.int64]
+    row_distances: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    source_shares: NDArray[np.float64]
+    target_shares: NDArray[np.float64] | None = None
+    undone: tuple[Undone, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "undone", tuple(self.undone))
+        K, D, n_codes = len(self.classes), len(self.channel_names), self.row_distances.shape[-1]
+        expected: dict[str, tuple[int, ...]] = {
+            "source_counts": (D, n_codes, n_codes),
+            "target_counts": (D, n_codes, n_codes),
+            "row_distances": (D, n_codes),
+            "weights": (D,),
+            "source_shares": (K,),
+        }
+        if self.target_shares is not None:
+            expected["target_shares"] = (K,)
+        for name, shape in expected.items():
+            if getattr(self, name).shape != shape:
+                raise invalid(name, expected=f"shape {shape}", got=getattr(self, name).shape, advice=_ADVICE)
+
+    @classmethod
+    def from_counts(
+        cls,
+        source: TransitionCounts,
+        target: TransitionCounts,
+        cost: ArrayLike,
+        *,
+        sigma: float | None,
+        channel_names: Sequence[str],
+        classes: Sequence[Any],
+        source_shares: NDArray[np.float64],
+        target_shares: NDArray[np.float64] | None = None,
+        smoothing: str = "floor",
+        epsilon: float | None = None,
+        undone: Sequence[Undone] = (),
+    ) -> Self:
+        """Compare counts without class axis; `sigma` None trusts all channels alike."""
+        rows = row_distances(source, target, cost, smoothing, epsilon)
+        return cls(
+            tuple(str(label) for label in classes),
+            tuple(channel_names),
+            source.counts,
+            target.counts,
+            rows,
+            np.ones(len(rows)) if sigma is None else channel_weights(rows.mean(axis=1), sigma),
+            source_shares,
+            target_shares,
+            tuple(undone),
+        )
+
+    @property
+    def distances(self) -> NDArray[np.float64]:
+        """How far each channel moved, (D,)."""
+        return self.row_distances.mean(axis=-1)
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """1 for the channel that moved most, (D,); of equally far ones the first comes first."""
+        ranks = np.empty(len(self.weights), np.int64)
+        ranks[self._order()] = np.arange(1, len(ranks) + 1)
+        return ranks
+
+    @property
+    def source_probabilities(self) -> NDArray[np.float64]:
+        """p(j | i), (D, n_c, n_c); the row of a code that never occurred is all zero."""
+        return TransitionCounts(self.source_counts).probabilities("none")
+
+    @property
+    def target_probabilities(self) -> NDArray[np.float64]:
+        """p(j | i), (D, n_c, n_c); the row of a code that never occurred is all zero."""
+        return TransitionCounts(self.target_counts).probabilities("none")
+
+    @property
+    def visited(self) -> NDArray[np.float64]:
+        """The share of the target's transitions that leave code i, (D, n_c)."""
+        leaving = self.target_counts.sum(axis=-1)
+        return leaving / np.maximum(leaving.sum(axis=-1, keepdims=True), 1)
+
+    def channels(self) -> pd.DataFrame:
+        """One row per channel, the one that moved most first: rank, channel, distance, weight."""
+        order = self._order()
+        return pd.DataFrame(
+            {
+                "rank": self.ranks[order],
+                "channel": [self.channel_names[d] for d in order],
+                "distance": self.distances[order],
+                "weight": self.weights[order],
+            }
+        )
+
+    def transitions(self, n: int = 5) -> pd.DataFrame:
+        """The n code transitions of each channel that moved most, channels in the order of `channels`.
+
+        source, target : probability of to_code after from_code; 0 if from_code never occurred
+        difference : target - source
+        visited : the share of the target's transitions that leave from_code
+        moved : visited * abs(difference), the order of rows: a large difference that is hardly ever met comes late
+        row_share : the share of the channel's distance that comes from from_code's row
+        """
+        tables = [self._transitions(d, n) for d in self._order()]
+        return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+
+    def shares(self) -> pd.DataFrame:
+        """One row per class: its share in the source, and in the target as estimated (NaN if it was not)."""
+        unknown = np.full(len(self.classes), np.nan)
+        target = unknown if self.target_shares is None else self.target_shares
+        return pd.DataFrame({"class": self.classes, "source": self.source_shares, "target_estimate": target})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, all of it."""
+        target = None if self.target_shares is None else self.target_shares.tolist()
+        return {
+            "format": _FORMAT,
+            "classes": list(self.classes),
+            "channel_names": list(self.channel_names),
+            "distances": self.distances.tolist(),
+            "weights": self.weights.tolist(),
+            "ranks": self.ranks.tolist(),
+            "source_shares": self.source_shares.tolist(),
+            "target_shares": target,
+            "target_shares_are": "mean of the probabilities over the target's windows, an estimate",
+            "undone": [asdict(one) for one in self.undone],
+            "row_distances": self.row_distances.tolist(),
+            "source_counts": self.source_counts.tolist(),
+            "target_counts": self.target_counts.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """The report that `as_dict` was made of; others are refused with a ValueError, TypeError or KeyError."""
+        if value["format"] != _FORMAT:
+            raise KeyError("format")
+        return cls(
+            tuple(value["classes"]),
+            tuple(value["channel_names"]),
+            np.array(value["source_counts"], np.int64),
+            np.array(value["target_counts"], np.int64),
+            np.array(value["row_distances"], np.float64),
+            np.array(value["weights"], np.float64),
+            np.array(value["source_shares"], np.float64),
+            None if value["target_shares"] is None else np.array(value["target_shares"], np.float64),
+            tuple(Undone(**one) for one in value.get("undone", ())),  # older files have none
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one JSON file, atomically."""
+        write_json(path, self.as_dict())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote; a damaged or foreign file is refused."""
+        value = read_json(path)
+        try:
+            return cls.from_dict(value)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            problem = f"not a shift report, or damaged ({type(error).__name__}: {error})"
+            raise unreadable_file(path, problem=problem, advice="Write it with ShiftReport.save.") from None
+
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(-self.distances, kind="stable")
+
+    def _transitions(self, d: int, n: int) -> pd.DataFrame:
+        p, q, visited = self.source_probabilities[d], self.target_probabilities[d], self.visited[d]
+        moved = visited[:, None] * np.abs(q - p)
+        i, j = np.unravel_index(np.argsort(-moved, axis=None, kind="stable")[:n], moved.shape)
+        kept = moved[i, j] > 0
+        i, j = i[kept], j[kept]
+        rows = self.row_distances[d]
+        return pd.DataFrame(
+            {
+                "channel": self.channel_names[d],
+                "from_code": i,
+                "to_code": j,
+                "source": p[i, j],
+                "target": q[i, j],
+                "difference": q[i, j] - p[i, j],
+                "visited": visited[i],
+                "moved": moved[i, j],
+                "row_share": rows[i] / max(rows.sum(), np.finfo(float).tiny),
+            }
+        )

@@ -1,0 +1,141 @@
+"""What a fitted method can say about its labels and its target, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl import markov
+from transpl._utils.errors import InputError
+from transpl.markov import Drift, Explanation, NearestWindows, ShiftReport, check_prior, measure_drift, nearest_windows
+from transpl.methods.transpl.method import TransPLMethod
+from transpl.methods.transpl.state import TransPLState
+from transpl.methods.transpl.vote import Codes, Vote
+from transpl.windows import Windows
+
+
+def explain(
+    method: TransPLMethod,
+    windows: Windows,
+    classes: NDArray,
+    channel_names: Sequence[str],
+    prior: NDArray[np.float64] | None = None,
+    nearest: int = 3,
+) -> Explanation:
+    """Take `method.pseudo_label(windows, prior)` apart; the parts give its probabilities again.
+
+    nearest : how many source windows to find for each
+    """
+    settings, (state, codes) = method.settings, _voting(method, windows, prior)
+    assert state.target_counts is not None
+    distances = method.channel_distances(state.target_counts)
+    weights = method.trust(distances)
+    vote = method.vote(state, weights)
+    return Explanation(
+        classes=classes,
+        channel_names=tuple(channel_names),
+        codes=codes,
+        log_probabilities=vote.log_probabilities,
+        distances=distances,
+        weights=weights,
+        shares=vote.shares,
+        answers=_answers(method, windows, codes, vote),
+        mode=state.mode,
+        patch_length=settings.patch_length,
+        windows=np.arange(len(windows)),
+        prior=None if vote.prior is None else vote.prior.copy(),
+        prior_temperature=settings.prior_temperature,
+        length=settings.length,
+        confidence_rule=settings.confidence,
+        signals=_signals(windows),
+        nearest=_nearest(state, codes, vote.shares, classes, nearest),
+    )
+
+
+def _voting(method: TransPLMethod, windows: Windows, prior: NDArray[np.float64] | None) -> tuple[TransPLState, Codes]:
+    """The state that `pseudo_label` labels these windows with, and their codes."""
+    state = method.state if prior is None else replace(method.state, prior=check_prior(prior, method.n_classes))
+    return method.at_home(windows, state) if state.target_counts is None else (state, method.codes(windows))
+
+
+def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
+    """Compare the source's transitions with those of the target that the method was adapted to."""
+    state, settings = method.state, method.settings
+    assert state.target_counts is not None
+    return ShiftReport.from_counts(
+        state.class_counts.pooled(),
+        state.target_counts,
+        markov.transport_cost(method.codebook),
+        sigma=settings.sigma if settings.channel_alignment else None,
+        channel_names=tuple(channel_names),
+        classes=classes.tolist(),
+        source_shares=_source_shares(method),
+        target_shares=state.target_shares,
+        smoothing=settings.smoothing,
+        epsilon=settings.epsilon,
+    )
+
+
+def drift(
+    method: TransPLMethod, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any
+) -> Drift:
+    """Compare new windows with the source's, or with a reference; options as in `measure_drift`."""
+    settings = method.settings
+    return measure_drift(
+        method.codes(windows),
+        _source_codes(method) if reference is None else method.codes(reference),
+        markov.transport_cost(method.codebook),
+        tuple(channel_names),
+        compared_with="source" if reference is None else "reference",
+        smoothing=settings.smoothing,
+        epsilon=settings.epsilon,
+        seed=settings.random_state,
+        **options,
+    )
+
+
+def _source_codes(method: TransPLMethod) -> Codes:
+    if method.state.source_codes is None:
+        raise InputError(
+            "drift: this model was saved without the codes of its source. Fit and save it again, or pass a reference."
+        )
+    return method.state.source_codes.codes
+
+
+def _nearest(
+    state: TransPLState, codes: Codes, shares: NDArray[np.float64], classes: NDArray, n: int
+) -> NearestWindows | None:
+    if state.source_codes is None:
+        return None
+    return nearest_windows(codes, state.source_codes, shares, classes, n)
+
+
+def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) -> NDArray[np.float64]:
+    """What `predict_proba` says; where the vote answers, by the prior given to `adapt`, all it needs is at hand."""
+    state = method.state
+    if state.mode != "markov":
+        return method.predict_proba(windows)
+    return replace(vote, prior=state.prior).probabilities(codes)
+
+
+def _signals(windows: Windows) -> NDArray[np.float32]:
+    """The windows, NaN behind the end of shorter ones."""
+    values = windows.in_memory().values
+    if not windows.ragged:
+        return values
+    ended = np.arange(values.shape[2]) >= windows.lengths[:, None]
+    return np.where(ended[:, None], np.float32(np.nan), values)
+
+
+def _source_shares(method: TransPLMethod) -> NDArray[np.float64]:
+    """Class proportions of the source's windows; a model of old does not know them, and takes its transitions."""
+    state = method.state
+    if state.source_codes is None:
+        counted = state.class_counts.counts.sum(axis=(1, 2, 3))
+    else:
+        counted = np.bincount(state.source_codes.labels, minlength=method.n_classes)
+    return counted / counted.sum()

@@ -1,0 +1,130 @@
+"""Whole sets through a network in batches, without gradients: windows in, numpy out.
+
+Beside the result only one batch is in memory, so windows may be memory-mapped and of any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from transpl.nn.classifier import Classifier
+from transpl.nn.model import Network
+from transpl.windows import BATCH, Windows
+
+BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
+
+
+def coarse_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
+    """Coarse codes (n, D, N) in the smallest integer type; -1 where a shorter window has no patch."""
+    return in_batches(network, windows, network.codes, code_type(network.settings.n_coarse))
+
+
+def codes_by_book(network: Network, windows: Windows) -> dict[str, NDArray[np.integer]]:
+    """The codes of every book, "coarse" as `coarse_codes` has them and, with such a book, "fine"; one encoder pass."""
+    sizes = network.settings.book_sizes
+    found = in_batches(network, windows, network.codes_by_book, code_type(max(sizes.values())))
+    return {book: found[:, i].astype(code_type(n)) for i, (book, n) in enumerate(sizes.items())}
+
+
+def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.float64]:
+    """softmax in float64 of the logits that a module's `classify` gives, (n, K)."""
+
+    def probabilities(x: Tensor, lengths: Tensor | None) -> Tensor:
+        return classifier.classify(x, lengths).cpu().double().softmax(dim=-1)
+
+    return in_batches(classifier, windows, probabilities)
+
+
+def features(network: Network, windows: Windows) -> NDArray[np.float64]:
+    """z (n, d), the mean of the summaries over channels."""
+    return in_batches(network, windows, network.features)
+
+
+def channel_summaries(network: Network, windows: Windows) -> NDArray[np.float64]:
+    """The [CLS] vector of every channel, (n, D, d)."""
+    return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary)
+
+
+class Seen(NamedTuple):
+    """What the layers of a head make of windows."""
+
+    z: NDArray[np.float64]  # (n, d)
+    hidden: NDArray[np.float64]  # (n, d), what the last layer sees
+    probabilities: NDArray[np.float64]  # (n, K)
+
+
+def seen_by_head(network: Network, windows: Windows) -> Seen:
+    """Features, hidden layer and class probabilities in one pass of the encoder."""
+
+    def side_by_side(x: Tensor, lengths: Tensor | None) -> Tensor:
+        z = network.features(x, lengths)
+        g = network.hidden(z)
+        return torch.cat([z, g, network.head[-1](g)], dim=1)
+
+    d = network.settings.width
+    z, g, logits = np.split(in_batches(network, windows, side_by_side), [d, 2 * d], axis=1)
+    return Seen(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
+
+
+def reconstruction_error(network: Network, windows: Windows) -> float:
+    """Mean of (X - D(q))^2 over all values of whole patches; the batches do not matter."""
+
+    def error(x: Tensor, lengths: Tensor | None) -> Tensor:
+        return network(x, lengths).reconstruction_loss.expand(len(x))
+
+    errors = in_batches(network, windows, error)
+    if not windows.ragged:
+        return float(errors.mean())
+    # A batch's error is a mean over its patches: it weighs as much as it has of them.
+    return float(np.average(errors, weights=windows.lengths // network.settings.patch_length))
+
+
+@torch.no_grad()
+def decoded_codes(network: Network) -> dict[str, NDArray[np.float64]]:
+    """x_c = D(l2(e_c)) of every code, per book (n, m): what the decoder makes of a patch that holds nothing else."""
+    coarse, fine = network.quantizer.coarse, network.quantizer.fine
+    books = {"coarse": coarse} | ({} if fine is None else {"fine": fine})
+    was_training = network.training
+    network.eval()
+    values = {
+        name: network.decode(functional.normalize(book.vectors, dim=-1)[:, None])[:, 0].cpu().double().numpy()
+        for name, book in books.items()
+    }
+    network.train(was_training)
+    return values
+
+
+def code_type(n_codes: int) -> np.dtype[np.signedinteger]:
+    """The smallest integer type that holds -1 and 0..n_codes-1."""
+    return np.min_scalar_type(-max(1, n_codes))
+
+
+@torch.no_grad()
+def in_batches(
+    module: nn.Module,
+    windows: Windows,
+    function: BatchFunction,
+    dtype: DTypeLike = np.float64,
+) -> NDArray:
+    """Apply a function of batches to all windows in eval mode, (n, ...)."""
+    device = next(module.parameters()).device
+    was_training, ragged = module.training, windows.ragged
+    module.eval()
+    result: NDArray | None = None
+    for rows, part in windows.chunks(BATCH):
+        x = torch.from_numpy(part.in_memory().values).to(device)
+        lengths = torch.from_numpy(part.lengths).to(device) if ragged else None
+        found = function(x, lengths).cpu().numpy()
+        if result is None:
+            result = np.empty((len(windows), *found.shape[1:]), dtype)
+        result[rows] = found
+    module.train(was_training)
+    assert result is not None, "windows are never empty"
+    return result

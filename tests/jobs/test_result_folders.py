@@ -1,0 +1,130 @@
+"""What a folder of results says about itself, and predictions that were cut off, wherever the cut is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import refusal
+
+from transpl._utils.errors import UnreadableFile
+from transpl._utils.files import read_json, write_json
+from transpl.jobs.result_folders import (
+    TARGETS,
+    UNFINISHED,
+    begin_many,
+    being_written,
+    holds_many,
+    is_unfinished,
+    require_for_one,
+    require_whole,
+    require_whole_predictions,
+)
+from transpl.jobs.review import review_job
+from transpl.report.adaptation.saved import read_saved
+
+P = np.array([[0.25, 0.75], [1 - 3.2e-05, 3.2e-05], [0.0, 1.0], [0.3, 0.7000000000000001]])
+TABLE = pd.DataFrame({"window": range(4), "label": list("baab"), "confidence": P.max(axis=1)})
+TABLE[["p_a", "p_b"]] = P
+WHOLE = TABLE.to_csv(index=False)
+
+
+def folder_of(home, text: str):
+    write_json(home / "summary.json", {"test": {"windows": 4}, "classes": ["a", "b"]})
+    (home / "predictions.csv").write_text(text)
+    return home
+
+
+def test_a_cut_is_noticed_or_costs_no_more_than_digits(tmp_path):
+    readers = (lambda home: read_saved(home).predictions, lambda home: review_job(home, 4))
+    for cut in range(1, len(WHOLE) - WHOLE.index("\n") - 1):
+        folder_of(tmp_path, WHOLE[:-cut])
+        for read in readers:
+            try:
+                assert len(read(tmp_path)) == 4, cut
+                assert cut < 17  # the last digits of 0.7000000000000001
+            except UnreadableFile as error:
+                assert f"{tmp_path}/predictions.csv: " in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [(WHOLE[:-17], "row 4 of 4 is cut off"), (WHOLE[: WHOLE.rindex("3,b")], "3 rows, where")]
+)
+def test_a_cut_is_told_in_one_line(tmp_path, text, words):
+    folder_of(tmp_path, text)
+    for read in (read_saved, lambda home: review_job(home, 2)):
+        with refusal(tmp_path / "predictions.csv", f"{words}.*Copy the folder anew"):
+            read(tmp_path)
+
+
+def test_a_summary_that_counts_no_rows_asks_for_none(tmp_path):
+    require_whole_predictions(tmp_path, TABLE)
+    write_json(tmp_path / "summary.json", {"of": "old"})
+    require_whole_predictions(tmp_path, TABLE)
+
+
+def test_probabilities_add_up_to_one_but_for_rounding(tmp_path):
+    require_whole_predictions(tmp_path, pd.DataFrame({"p_a": [0.3333], "p_b": [0.3333], "p_c": [0.3333]}))
+    cut = pd.DataFrame({"p_a": [0.25, 0.25], "p_b": [0.75, 0.748]})  # the second was 0.75 too
+    with refusal(tmp_path / "predictions.csv", "row 2 of 2 is cut off", UnreadableFile):
+        require_whole_predictions(tmp_path, cut)
+
+
+# one target or many, finished or not
+
+
+@pytest.fixture
+def leftovers(tmp_path):
+    """What killed writers left in a folder and in its model."""
+    (tmp_path / "model").mkdir()
+    parts = [home / ".a.json.abcd1234.part.json" for home in (tmp_path, tmp_path / "model")]
+    for part in parts:
+        part.touch()
+    return parts
+
+
+def test_a_folder_is_marked_while_it_is_written_and_without_leftovers(tmp_path, leftovers):
+    with being_written(tmp_path):
+        assert is_unfinished(tmp_path)
+        assert "again" in read_json(tmp_path / UNFINISHED)["what_to_do"]
+        assert not any(part.exists() for part in leftovers)
+    assert not is_unfinished(tmp_path)
+    require_whole(tmp_path)
+
+
+def test_the_mark_stays_where_writing_was_interrupted_and_speaks_for_the_model_too(tmp_path):
+    with pytest.raises(KeyboardInterrupt), being_written(tmp_path):
+        raise KeyboardInterrupt
+    for folder in (tmp_path, tmp_path / "model"):
+        with refusal(tmp_path, "interrupted.*Run transpl adapt .* again", UnreadableFile):
+            require_whole(folder)
+    with being_written(tmp_path):
+        pass
+    require_whole(tmp_path)
+
+
+def test_a_folder_of_many_is_known_from_its_first_moment(tmp_path, leftovers):
+    assert not holds_many(tmp_path)
+    begin_many(tmp_path, iter(["b", "a"]))
+    assert holds_many(tmp_path)
+    assert read_json(tmp_path / TARGETS) == {"targets": ["b", "a"]}
+    assert not any(part.exists() for part in leftovers)
+    begin_many(tmp_path, ["c"])  # as often as it is resumed
+
+
+@pytest.mark.parametrize("name", ["summary.json", "predictions.csv", UNFINISHED])
+def test_the_folder_of_one_target_is_not_taken_for_many(tmp_path, name):
+    (tmp_path / name).touch()
+    with refusal("out", "holds the results of one target"):
+        begin_many(tmp_path, ["a"])
+    assert not holds_many(tmp_path)
+    require_for_one(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["summary.csv", TARGETS])
+def test_the_folder_of_many_targets_is_not_taken_for_one(tmp_path, name):
+    require_for_one(tmp_path)
+    (tmp_path / name).touch()
+    assert holds_many(tmp_path)
+    with refusal("out", "holds many targets"):
+        require_for_one(tmp_path)

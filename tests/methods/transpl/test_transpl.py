@@ -1,0 +1,150 @@
+"""The method on arrays; the estimator's tests cover the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import TINY, make_waves
+
+from transpl import markov
+from transpl._utils.errors import InputError
+from transpl.methods import Labelled, Method, TransPLMethod, TransPLSettings
+from transpl.nn import Execution
+from transpl.windows import as_windows
+
+SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name not in ("device", "variant")})
+
+
+def labelled(n, seed, **shift):
+    X, y = make_waves(n, seed, **shift)
+    return Labelled(as_windows(X), y, 3)
+
+
+@pytest.fixture
+def method() -> Method:
+    made = TransPLMethod(SETTINGS, Execution(device="cpu"))
+    made.fit_source(labelled(24, 0), labelled(12, 1))
+    return made
+
+
+TARGET = labelled(16, 2, gain=1.5).windows
+
+
+def test_pseudo_labels_are_the_papers_equations_on_the_networks_codes(method):
+    codes = method.codes(TARGET)
+    counts = markov.TransitionCounts.from_codes(codes, 4)
+    distances = markov.channel_distances(
+        method.state.class_counts.pooled(), counts, markov.transport_cost(method.codebook)
+    )
+    y = markov.label_probabilities(
+        markov.log_likelihoods(codes, method.state.class_counts), markov.channel_weights(distances, 0.2)
+    )
+    found = method.pseudo_label(TARGET)
+    assert np.array_equal(found.probabilities, y)
+    assert np.array_equal(found.labels, y.argmax(axis=1))
+
+
+def test_a_class_without_source_rows_gets_probability_zero(method):
+    """Three classes are declared, two occur."""
+    assert (method.pseudo_label(TARGET).probabilities[:, 2] == 0).all()
+    assert np.isfinite(method.pseudo_label(TARGET, np.array([0.2, 0.2, 0.6])).probabilities).all()
+
+
+def test_counts_cover_every_source_row(method):
+    assert method.state.class_counts.counts.sum(axis=(2, 3)).tolist() == [[84, 84], [84, 84], [0, 0]]
+
+
+def test_identical_target_gives_distance_zero_and_weight_one(method):
+    counts = method.state.class_counts.pooled()
+    assert method.channel_distances(counts).tolist() == [0.0, 0.0]
+    assert method.channel_weights(counts).tolist() == [1.0, 1.0]
+
+
+def test_channel_order_does_not_change_the_markov_labels(method):
+    method.adapt(TARGET, mode="markov")
+    before = method.pseudo_label(TARGET).probabilities
+    turned = as_windows(TARGET.values[:, ::-1])
+    method.state.class_counts = markov.TransitionCounts(method.state.class_counts.counts[:, ::-1])
+    method.adapt(turned, mode="markov")
+    assert np.allclose(method.pseudo_label(turned).probabilities, before, atol=1e-12)
+
+
+def test_order_of_target_windows_does_not_change_the_markov_labels(method):
+    order = np.random.default_rng(0).permutation(16)
+    method.adapt(TARGET, mode="markov")
+    before = method.pseudo_label(TARGET).probabilities
+    method.adapt(TARGET[order], mode="markov")
+    assert np.allclose(method.pseudo_label(TARGET[order]).probabilities, before[order], atol=1e-12)
+
+
+# chunks
+
+
+@pytest.fixture
+def passes(method, monkeypatch):
+    """How many windows each pass of the encoder saw; chunks are of three windows."""
+    seen, codes = [], method.codes
+    monkeypatch.setattr("transpl.methods.transpl.codes.CHUNK", 3)
+    monkeypatch.setattr(method, "codes", lambda windows: seen.append(len(windows)) or codes(windows))
+    return seen
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
+    found = []
+    for size in (4096, 5):
+        monkeypatch.setattr("transpl.methods.transpl.codes.CHUNK", size)
+        if adapted:
+            method.adapt(TARGET, mode="markov")
+            method.add_target(TARGET)
+        found.append((method.state.target_counts, *method.pseudo_label(TARGET)))
+    for whole, pieces in zip(*found, strict=True):
+        assert whole == pieces if whole is None else np.array_equal(whole, pieces) or whole == pieces
+
+
+def test_adapting_without_training_costs_one_pass_of_the_encoder_and_counts_nothing_else(method, passes, monkeypatch):
+    monkeypatch.setattr(method, "vote", lambda *_: pytest.fail("no label is needed"))
+    method.adapt(TARGET, mode="markov")
+    assert passes == [3, 3, 3, 3, 3, 1]
+
+
+def test_windows_that_are_themselves_the_target_are_encoded_once(method, passes):
+    method.pseudo_label(TARGET)
+    assert sum(passes) == 16
+
+
+def test_fine_tuning_encodes_the_target_once(method, passes):
+    method.adapt(TARGET)
+    assert sum(passes) == 16
+
+
+def test_channels_that_all_shifted_away_are_said_once(method, passes):
+    method.settings = replace(SETTINGS, sigma=1e-3)
+    method.adapt(TARGET, mode="markov")
+    with pytest.warns(UserWarning, match="every channel has shifted away") as said:
+        method.predict_proba(TARGET)
+    assert len(said) == 1
+
+
+def test_a_memory_mapped_target_is_adapted_to_like_an_array(method, tmp_path):
+    np.save(tmp_path / "X.npy", TARGET.values.astype(np.float64))
+    mapped = as_windows(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    for mode in ("markov", "finetune"):
+        found = []
+        for target in (TARGET, mapped):
+            method.adapt(target, mode=mode)
+            found.append(method.predict_proba(target))
+        assert np.array_equal(*found)
+
+
+def test_unfitted_method_says_so():
+    with pytest.raises(InputError, match="not fitted"):
+        TransPLMethod(SETTINGS, Execution(device="cpu")).pseudo_label(TARGET)
+
+
+def test_settings_default_to_the_paper():
+    assert TransPLSettings().network(6).patch_length == 8
+    assert (TransPLSettings().source_loop().patience, TransPLSettings().adapt_loop().patience) == (2, 5)
+    assert (TransPLSettings().source_loop().warmup_steps, TransPLSettings().adapt_loop().warmup_steps) == (0, 50)

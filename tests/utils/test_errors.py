@@ -1,0 +1,46 @@
+"""Complaints: the right type, one line, and the four things a reader needs."""
+
+import numpy as np
+import pytest
+
+from transpl._utils.errors import InputError, UnreadableFile, check_choice, invalid, unreadable_file
+
+
+def test_an_input_error_can_be_caught_as_a_value_error():
+    assert issubclass(InputError, ValueError)
+
+
+def test_an_unreadable_file_can_be_caught_as_an_input_error():
+    assert issubclass(UnreadableFile, InputError)
+
+
+def test_wrong_names_the_argument_what_was_expected_what_came_and_what_to_do():
+    error = invalid("sigma", expected="a positive number", got=-1, advice="Try 0.2.")
+    assert type(error) is InputError
+    assert str(error) == "sigma: expected a positive number, got -1. Try 0.2."
+
+
+def test_unreadable_names_the_path_the_problem_and_what_to_do(tmp_path):
+    error = unreadable_file(tmp_path / "a.json", problem="no such file", advice="Check the path.")
+    assert type(error) is UnreadableFile
+    assert str(error) == f"{tmp_path / 'a.json'}: no such file. Check the path."
+
+
+def test_wrong_stays_on_one_line_when_the_value_prints_over_several():
+    assert "\n" not in str(invalid("prior", expected="3 numbers", got=np.zeros((3, 3)), advice="One per class."))
+
+
+def test_unreadable_stays_on_one_line_when_the_cause_has_several():
+    assert "\n" not in str(unreadable_file("a.npz", problem="damaged (first\nsecond)", advice="Write it anew."))
+
+
+@pytest.mark.parametrize("name", ["floor", "additive"])
+def test_one_of_accepts_every_allowed_name(name):
+    assert check_choice("smoothing", name, ("floor", "additive")) is None
+
+
+@pytest.mark.parametrize("value", ["Floor", "", None, 0, ["floor"]])
+def test_one_of_refuses_anything_else_and_lists_the_choices(value):
+    with pytest.raises(InputError, match=r"\Asmoothing: expected one of 'floor', 'additive', got .*\Z") as caught:
+        check_choice("smoothing", value, ("floor", "additive"))
+    assert repr(value) in str(caught.value)
