@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
-from importlib.util import find_spec
+from importlib import import_module
 from numbers import Integral, Real
 
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
@@ -30,10 +30,12 @@ def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFil
 
 def require_deep(what: str) -> None:
     """Raise, with the command that helps, unless torch and lightning-fabric are installed, which `what` needs."""
-    missing = [name for name in ("torch", "lightning_fabric") if find_spec(name) is None]
-    if missing:
+    try:
+        import_module("torch")
+        import_module("lightning_fabric")
+    except ImportError:
         problem = "needs torch and lightning-fabric, which are not installed"
-        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"')
+        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"') from None
 
 
 def _on_one_line(message: str) -> str:
