@@ -1,10 +1,18 @@
-"""A new method in forty lines, beside two known ones on made data: python examples/new_method.py
+r"""
+Write a method
+==============
 
-Many pairs, seeds and data sets: transpl bench --import examples/new_method.py --dataset synthetic --methods euclidean
+A method of the benchmark is a class with ``_adapt``; ``@register`` gives it a name. This one is Euclidean alignment (He
+and Wu 2020) of the input,
 
-Euclidean alignment (He and Wu 2020), at the input: x' = S_s^{1/2} S_t^{-1/2} (x - m_t) + m_s, with the mean m and the
-covariance S over channels of source (s) and target (t). The target then looks like the source to its classifier; no
-gradient, no labels.
+    x' = S_s^{1/2} S_t^{-1/2} (x - m_t) + m_s
+
+with the mean m and the covariance S over channels of source (s) and target (t). The target then looks like the source
+to the source's classifier; no gradient, no labels.
+
+Many pairs, seeds and data sets::
+
+    transpl bench --import examples/new_method.py --dataset synthetic --methods euclidean
 """
 
 from __future__ import annotations
@@ -22,6 +30,10 @@ from transpl.methods import Method
 from transpl.methods.registry import register
 from transpl.nn import Classifier, Execution, Network
 from transpl.windows import Windows
+
+# %%
+# The method
+# ----------
 
 
 def power(S: NDArray, exponent: float) -> NDArray:
@@ -71,12 +83,16 @@ class EuclideanAlignment(Method):
         self.classifier = Aligned(self.source.network, A, m_s - A @ m_t)
 
 
+# %%
+# Beside two known ones, on made data
+# -----------------------------------
+# On the second pair it loses.
+
 SMALL = {"width": 32, "n_layers": 1, "source_lr": 2e-3, "adapt_lr": 2e-3}  # seconds instead of minutes
 
 
 def main() -> None:
-    """Compare it with no adaptation and with plain pseudo-labels; on the second pair it loses."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description="Compare Euclidean alignment with two known methods.")
     parser.add_argument("--epochs", type=int, default=20, help="at most so many per phase")
     changes = {**SMALL, "max_epochs": parser.parse_args().epochs}
     names = ("no-adapt", "softmax", "euclidean")

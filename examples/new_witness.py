@@ -1,13 +1,15 @@
-r"""A new witness of the council, beside the default ones on made data: python examples/new_witness.py
+r"""
+Write a witness
+===============
 
-It looks at the rhythm of a window, the autocorrelation r of every channel at the lags 1..16, and gives
+A witness of the council is a class with ``rows``, ``learn`` and ``answer``; ``@register`` gives it a name. This one
+looks at the rhythm of a window, the autocorrelation r of every channel at the lags 1..16, and answers
 
     p(k | r) \propto exp(-d(r, m_k) / (2 v)),      d(r, m) = mean_j (r_j - m_j)^2
 
-with the mean m_k of class k and the mean v of d(r, m_k) over the source windows, k their class.
+with the mean m_k of class k, and v the mean of d(r, m_k) over the source windows of all classes.
 
-A witness of the package is such a file in src/transpl/council/witnesses; it is then found by its name, and the tests of
-tests/council/test_witnesses.py hold for it too.
+A file like this one in ``src/transpl/council/witnesses`` is found by its name, and the tests of all witnesses cover it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,11 @@ from transpl.council.witnesses import Sight, Witness, register
 LAGS = 16
 ABSENT = 1e6  # distance to a class without source windows
 LEAST = 1e-6
+
+
+# %%
+# The witness
+# -----------
 
 
 def autocorrelations(values: NDArray) -> NDArray[np.float64]:
@@ -69,8 +76,13 @@ class Rhythm(Witness):
         return self
 
 
+# %%
+# The council with and without it
+# -------------------------------
+# The last column is how often it names the council's class on the target.
+
+
 def main() -> None:
-    """Compare the council with and without it; `here` is how often it names the council's class on the target."""
     data = datasets.load("synthetic")
     print("pair   witnesses      accuracy  estimated  rhythm here")
     for source, target in ((0, 1), (1, 2)):

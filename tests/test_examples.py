@@ -8,12 +8,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from conftest import make_waves
 
 from transpl.council.witnesses import base
 from transpl.methods import registry
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.mark.parametrize("name", ["adapt_your_csv", "compare_methods", "read_an_explanation"])
+def test_the_page_of_the_gallery_runs(monkeypatch, name):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
 
 def test_a_new_method_in_the_benchmark(monkeypatch, capsys):
