@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from benchmarks.timing import interleaved
 from transpl.nn import Network, NetworkSettings
+from transpl.nn.layers import Layer
 from transpl.nn.loop import LoopSettings, new_optimizer
-from transpl.nn.source import SourceObjective
-from transpl.nn.transformer import Layer
+from transpl.nn.objectives import SourceObjective
 
 BATCH, CHANNELS, TIME = 32, 9, 128
 

@@ -26,7 +26,7 @@ from transpl.benchmark.store import Store
 from transpl.methods import registry
 from transpl.methods.softmax import Softmax
 from transpl.nn import Execution
-from transpl.nn.adaptation import AdaptationObjective
+from transpl.nn.objectives import AdaptationObjective
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from transpl.methods import Labelled, SourceModel
 from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import train_source
 from transpl.nn import Execution
-from transpl.nn.source import SourceLoss, SourceObjective
+from transpl.nn.objectives import SourceLoss, SourceObjective
 from transpl.windows import as_windows
 
 

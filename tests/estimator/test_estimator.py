@@ -292,7 +292,7 @@ def test_interrupted_fit_and_adapt_resume(source, target, tmp_path):
 
 
 def test_adaptation_that_is_cut_off_resumes_bit_for_bit(source, target, tmp_path, monkeypatch):
-    from transpl.nn.adaptation import AdaptationObjective
+    from transpl.nn.objectives import AdaptationObjective
 
     straight = TransPL(**TINY).fit(*source).adapt(target[0])
     forward, calls = AdaptationObjective.forward, []

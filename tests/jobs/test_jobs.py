@@ -15,7 +15,7 @@ from transpl._utils.errors import InputError
 from transpl.datasets import make_shifted
 from transpl.jobs.results import Target, explanation_of_some
 from transpl.jobs.review import review_job
-from transpl.nn.adaptation import AdaptationObjective
+from transpl.nn.objectives import AdaptationObjective
 from transpl.report import write_report
 from transpl.report.figures import make_figure
 

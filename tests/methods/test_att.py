@@ -17,9 +17,9 @@ from transpl.methods.att import ATT, ATTSettings
 from transpl.methods.labelling import agreed, tri_training_labels
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective, candidates
 from transpl.nn import Execution, loop
-from transpl.nn.adaptation import joined
 from transpl.nn.inference import class_probabilities
 from transpl.nn.losses import overlap
+from transpl.nn.objectives import join_domains
 from transpl.nn.rows import labelled_rows, take
 from transpl.windows import as_windows
 
@@ -79,7 +79,7 @@ def objective(source) -> TriTrainingObjective:
 def batch_of(source: SourceModel, *, of_source: list[int], of_target: list[int]) -> dict[str, torch.Tensor]:
     n = len(source.source.y)
     target = {"x": torch.from_numpy(TARGET.windows.values), "y": torch.zeros(15, dtype=torch.int64)}
-    rows = joined(labelled_rows(source.source), target | {"confidence": torch.zeros(15)})
+    rows = join_domains(labelled_rows(source.source), target | {"confidence": torch.zeros(15)})
     return take(rows, torch.tensor(of_source + [n + row for row in of_target]))
 
 

@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.codats import CoDATS, CoDATSObjective, CoDATSSettings, CoDATSWS, Discriminator, ProportionLoss
-from transpl.methods.joint import View, drawn
-from transpl.nn import Execution, Network, NetworkSettings
-from transpl.nn.loss_weights import Weighting
+from transpl.methods.joint import View
+from transpl.nn import Execution, Network, NetworkSettings, seeded_module
+from transpl.nn.objectives import Weighting
 from transpl.windows import as_windows
 
 K, d, TOTAL = 3, 16, 20
@@ -28,9 +28,9 @@ CPU = Execution(device="cpu")
 def objective(pi: np.ndarray | None = PI, form: str = "published", memory: float = 0.5) -> CoDATSObjective:
     weights = {"cross_entropy": 1.0, "domain": 1.0} | ({} if pi is None else {"proportions": 1.0})
     return CoDATSObjective(
-        drawn(0, Network, NetworkSettings(n_classes=K, **SHAPE)),
+        seeded_module(0, Network, NetworkSettings(n_classes=K, **SHAPE)),
         Weighting(weights),
-        drawn(1, Discriminator, d),
+        seeded_module(1, Discriminator, d),
         None if pi is None else ProportionLoss(pi, memory),
         codes=False,
         domain_form=form,
@@ -199,7 +199,7 @@ def test_training_brings_the_predictions_to_the_proportions():
 @pytest.mark.parametrize("weighting", ["fixed", "learnable"])
 def test_the_adversary_is_never_muted_by_a_learnt_weight(weighting):
     method = CoDATSWS(replace(FEW, weighting=weighting, domain_weight=0.7), CPU)
-    found = method.objective(drawn(0, Network, FEW.network(K)), PI, TOTAL).weighting
+    found = method.objective(seeded_module(0, Network, FEW.network(K)), PI, TOTAL).weighting
     assert found.fixed["domain"] == 0.7
     assert found.learnt == (("cross_entropy", "proportions") if weighting == "learnable" else ())
 

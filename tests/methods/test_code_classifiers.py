@@ -21,8 +21,7 @@ from transpl.methods.code_classifiers import (
     train_code_network,
 )
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeShape
-from transpl.methods.joint import drawn
-from transpl.nn import Execution, LoopSettings, loop
+from transpl.nn import Execution, LoopSettings, loop, seeded_module
 from transpl.nn.inference import class_probabilities, coarse_codes
 from transpl.windows import as_windows
 
@@ -45,7 +44,7 @@ def random_codes(n: int, D: int, N: int, seed: int = 0, n_codes: int = 8) -> np.
 
 def mixed(network: type, shape: CodeShape):
     """A network whose head tells classes apart, as a trained one does."""
-    made = drawn(0, network, shape)
+    made = seeded_module(0, network, shape)
     with torch.no_grad():
         made.head.weight.copy_(torch.linspace(-1, 1, made.head.weight.numel()).view_as(made.head.weight))
     return made.eval()
@@ -56,7 +55,7 @@ def mixed(network: type, shape: CodeShape):
 @pytest.mark.parametrize("D", [3, 9, 15])
 def test_shapes(network, encoding, D):
     shape = CodeShape(D, 8, 6, encoding)
-    logits = drawn(0, network, shape)(torch.from_numpy(random_codes(5, D, 16)))
+    logits = seeded_module(0, network, shape)(torch.from_numpy(random_codes(5, D, 16)))
     assert logits.shape == (5, 6)
     assert shape.n_features == D * (8 if encoding == "one-hot" else 16)
 
@@ -70,7 +69,7 @@ def test_one_hot_by_hand():
 
 @each_network
 def test_before_training_no_class_is_ahead(network):
-    logits = drawn(0, network, CodeShape(2, 8, 4)).eval()(torch.from_numpy(random_codes(3, 2, 6)))
+    logits = seeded_module(0, network, CodeShape(2, 8, 4)).eval()(torch.from_numpy(random_codes(3, 2, 6)))
     assert not logits.any()
 
 
@@ -98,7 +97,7 @@ def test_padding_is_not_in_the_statistics_of_the_batch():
 @each_network
 @pytest.mark.parametrize("N", [1, 2])
 def test_a_batch_of_one_row(network, N):
-    objective = CodeObjective(drawn(0, network, CodeShape(2, 8, 3))).train()
+    objective = CodeObjective(seeded_module(0, network, CodeShape(2, 8, 3))).train()
     loss = objective({"x": torch.from_numpy(random_codes(1, 2, N)), "y": torch.tensor([1])})["loss"]
     loss.backward()
     assert loss.item() == pytest.approx(np.log(3))
@@ -124,7 +123,7 @@ def rows(codes: np.ndarray, y: np.ndarray) -> dict[str, torch.Tensor]:
 )
 def test_order_is_learnt(network, encoding):
     settings = LoopSettings(learning_rate=4e-3, max_epochs=10, keep="last", check_every=5)
-    made = drawn(1, network, CodeShape(3, 4, 2, encoding))
+    made = seeded_module(1, network, CodeShape(3, 4, 2, encoding))
     made, _ = train_code_network(made, rows(*walks(192, 0)), rows(*walks(32, 1)), settings, CPU, seed=0)
     codes, y = walks(400, 2)
     assert (code_probabilities(made, codes).argmax(axis=1) == y).mean() > 0.95
@@ -143,7 +142,7 @@ def histograms(codes: np.ndarray) -> np.ndarray:
 @each_network
 def test_deterministic(network):
     def once() -> np.ndarray:
-        made = drawn(1, network, CodeShape(3, 4, 2))
+        made = seeded_module(1, network, CodeShape(3, 4, 2))
         settings = LoopSettings(max_epochs=2, check_every=1)
         made, _ = train_code_network(made, rows(*walks(40, 0)), rows(*walks(8, 1)), settings, CPU, seed=0)
         return code_probabilities(made, walks(10, 2)[0])

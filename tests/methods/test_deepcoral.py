@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from transpl.methods.deepcoral import DeepCORAL, DeepCORALObjective, DeepCORALSettings
 from transpl.nn import Network, NetworkSettings
-from transpl.nn.loss_weights import Weighting
+from transpl.nn.objectives import Weighting
 
 SHAPE = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2, dropout=0)
 

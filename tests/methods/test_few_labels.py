@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transpl.markov.labels import Labelled, counts_of_labels
 from transpl.methods import TransPLMethod, TransPLSettings
 from transpl.nn import Execution
-from transpl.nn.adaptation import CERTAIN, most_confident
+from transpl.nn.objectives import CERTAIN, most_confident
 from transpl.windows import as_windows
 
 SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name not in ("device", "variant")})

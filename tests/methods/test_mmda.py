@@ -6,9 +6,9 @@ import pytest
 import torch
 from conftest import TINY, refusal
 
-from transpl.methods.joint import View, drawn
+from transpl.methods.joint import View
 from transpl.methods.mmda import MMDA, MMDAObjective, MMDASettings
-from transpl.nn import Network
+from transpl.nn import Network, seeded_module
 from transpl.nn.losses import coral, mean_entropy, mmd
 
 K, d = 3, 16
@@ -17,7 +17,7 @@ SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "
 
 def objective(**changes: object) -> MMDAObjective:
     settings = MMDASettings(**SHAPE, **changes)
-    return MMDA(settings).objective(drawn(0, Network, settings.network(K)), None, total_steps=1)
+    return MMDA(settings).objective(seeded_module(0, Network, settings.network(K)), None, total_steps=1)
 
 
 def views(n_s: int = 5, n_t: int = 4) -> tuple[View, View]:

@@ -21,8 +21,8 @@ from transpl.methods.raincoat import (
 )
 from transpl.methods.raincoat_network import Decoder, FrequencyEncoder, RaincoatNetwork, phase, waves
 from transpl.nn import Execution, Network, NetworkSettings
-from transpl.nn.loss_weights import Weighting
 from transpl.nn.losses import sinkhorn
+from transpl.nn.objectives import Weighting
 from transpl.windows import as_windows
 
 C, T, K, M, D = 2, 32, 3, 6, 16

@@ -13,8 +13,8 @@ from transpl.methods import Labelled, SourceModel
 from transpl.methods.sasa import SASA, SASASettings, StructureObjective, UnitMeanObjective, structure_gap
 from transpl.methods.sasa_network import ReadClassifier, SparseAssociations, UnitSummary
 from transpl.nn import Execution, Network, NetworkSettings
-from transpl.nn.loss_weights import Weighting
 from transpl.nn.model import Encoded
+from transpl.nn.objectives import Weighting
 from transpl.windows import as_windows
 
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "max_epochs", "variant")}

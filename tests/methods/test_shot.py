@@ -16,7 +16,7 @@ from transpl.methods import source_model as source_model_module
 from transpl.methods.labelling import shot_labels
 from transpl.methods.pseudo_labelling import MethodAsTeacher
 from transpl.methods.shot import SHOT, SHOTObjective, SHOTSettings
-from transpl.nn.inference import class_probabilities, seen_by_head
+from transpl.nn.inference import class_probabilities, head_outputs
 from transpl.nn.rows import window_rows
 
 WEIGHTS = {"entropy": 1.0, "diversity": 1.0, "label": 0.3}
@@ -104,7 +104,7 @@ def test_the_hypothesis_stays_bit_by_bit_and_the_features_move(source, freeze_he
 @pytest.mark.parametrize("confidence", ["distance", "entropy"])
 @pytest.mark.parametrize("freeze_head", [False, True])
 def test_labels_are_those_of_the_rule(source, freeze_head, confidence):
-    seen = seen_by_head(source.network, TARGET)
+    seen = head_outputs(source.network, TARGET)
     expected = shot_labels(seen.z if freeze_head else seen.hidden, seen.probabilities, confidence)
     found = shot(source, freeze_head=freeze_head, confidence=confidence).pseudo_label(TARGET)
     for values, wanted in zip(found, expected, strict=True):

@@ -12,7 +12,7 @@ from transpl.methods.no_adapt import NoAdapt, NoAdaptSettings
 from transpl.methods.settings import SourceSettings
 from transpl.methods.softmax import Softmax, SoftmaxSettings
 from transpl.nn import Execution
-from transpl.nn.source import SourceLoss
+from transpl.nn.objectives import SourceLoss
 from transpl.windows import as_windows
 
 SHAPE = {name: value for name, value in TINY.items() if name not in ("device", "variant")}

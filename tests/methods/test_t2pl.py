@@ -8,7 +8,7 @@ from tiny_source import CPU, SHORT, TARGET, source_model
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.t2pl import T2PL, T2PLSettings
 from transpl.nn import Execution
-from transpl.nn.inference import seen_by_head
+from transpl.nn.inference import head_outputs
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def t2pl(source, execution=CPU, **changes) -> T2PL:
 
 @pytest.mark.parametrize("sizes", [{}, {"alpha": 1, "beta": 1}, {"alpha": 2, "beta": 3}])
 def test_labels_are_those_of_the_rule_on_what_the_last_layer_sees(source, sizes):
-    seen = seen_by_head(source.network, TARGET)
+    seen = head_outputs(source.network, TARGET)
     expected = t2pl_labels(seen.hidden, seen.probabilities, **sizes)
     for found, wanted in zip(t2pl(source, **sizes).pseudo_label(TARGET), expected, strict=True):
         assert np.array_equal(found, wanted)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from transpl._utils.errors import InputError
-from transpl.nn.devices import Execution, own_randomness, resolve_device, threads
+from transpl.nn.devices import Execution, cpu_threads, isolated_rng, resolve_device
 
 
 def test_threads_are_restored_even_after_an_error():
@@ -10,7 +10,7 @@ def test_threads_are_restored_even_after_an_error():
     inside = []
 
     def fail():
-        with threads(before + 1):
+        with cpu_threads(before + 1):
             inside.append(torch.get_num_threads())
             raise RuntimeError
 
@@ -22,13 +22,13 @@ def test_threads_are_restored_even_after_an_error():
 
 def test_none_leaves_threads_alone():
     before = torch.get_num_threads()
-    with threads(None):
+    with cpu_threads(None):
         assert torch.get_num_threads() == before
 
 
 def test_callers_random_state_is_restored():
     before = torch.get_rng_state()
-    with own_randomness():
+    with isolated_rng():
         torch.manual_seed(5)
         torch.rand(3)
     assert torch.equal(torch.get_rng_state(), before)

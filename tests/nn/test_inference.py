@@ -17,8 +17,8 @@ from transpl.nn.inference import (
     codes_by_book,
     decoded_codes,
     features,
+    head_outputs,
     reconstruction_error,
-    seen_by_head,
 )
 from transpl.windows import as_windows
 
@@ -58,7 +58,7 @@ def test_a_slice_and_a_choice_of_rows_give_their_rows(monkeypatch, network, func
 
 def test_what_the_head_sees_is_features_hidden_layer_and_probabilities(network):
     windows = as_windows(X)
-    z, hidden, probabilities = seen_by_head(network.train(), windows)
+    z, hidden, probabilities = head_outputs(network.train(), windows)
     assert network.training
     assert np.array_equal(z, features(network, windows))
     with torch.no_grad():

@@ -1,7 +1,6 @@
-"""The loop: determinism, exact resume, no global state, several devices."""
-
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import transpl.nn.loop
 from transpl._utils.errors import InputError, UnreadableFile
 from transpl.nn import (
     Execution,
@@ -20,14 +20,13 @@ from transpl.nn import (
     Network,
     NetworkSettings,
     TrainingDiverged,
-    checkpoint,
     train,
     train_network,
 )
-from transpl.nn.devices import own_environment
-from transpl.nn.loop import Objective, _Run, _train_on_rank, new_optimizer
+from transpl.nn.devices import restored_environment
+from transpl.nn.loop import Checkpoint, EarlyStopping, Objective, _Run, _train_on_rank, fingerprint, new_optimizer
+from transpl.nn.objectives import SourceObjective
 from transpl.nn.rows import Rows
-from transpl.nn.source import SourceObjective
 
 SETTINGS = NetworkSettings(n_classes=2, patch_length=4, width=16, n_coarse=4, n_fine=8, n_layers=1, n_heads=2)
 LOOP = LoopSettings(max_epochs=6, batch_size=8, patience=10)
@@ -111,7 +110,7 @@ class DiesInEpoch(SourceObjective):
 
 
 class WithScale(SourceObjective):
-    """One parameter more, spared from weight decay."""
+    """One parameter more, exempt from weight decay."""
 
     def __init__(self, network: Network) -> None:
         super().__init__(network)
@@ -121,7 +120,7 @@ class WithScale(SourceObjective):
         return [self.scale]
 
 
-def test_weight_decay_spares_what_the_objective_names_and_skips_what_is_frozen():
+def test_weight_decay_exempts_what_the_objective_names_and_skips_what_is_frozen():
     objective = WithScale(new_network())
     objective.network.decoder.requires_grad_(False)
     groups = new_optimizer(objective, LoopSettings(weight_decay=0.3)).param_groups
@@ -208,11 +207,11 @@ def test_another_job_has_a_checkpoint_of_its_own(tmp_path):
     assert same(other, fit(seed=1)[0])
 
 
-def test_what_another_version_began_is_begun_anew(tmp_path, monkeypatch):
+def test_a_training_that_another_version_began_restarts(tmp_path, monkeypatch):
     """Its weights are not mixed with ours."""
     saving = Execution(device="cpu", checkpoint_dir=tmp_path)
     with monkeypatch.context() as before:
-        before.setattr(checkpoint, "__version__", "0.0.1")
+        before.setattr(transpl.nn.loop, "__version__", "0.0.1")
         before.setattr(SourceObjective, "risk", lambda self, batch: torch.zeros(()))
         fit(saving)
     resumed, history = fit(saving)
@@ -343,7 +342,7 @@ def _seen_by_all_ranks(fabric) -> tuple[dict[str, np.ndarray], np.ndarray]:
 @pytest.fixture(scope="module")
 def seen_by_all_ranks():
     """Two processes take long to start: they are started once for both tests."""
-    with own_environment():
+    with restored_environment():
         return Execution(device="cpu", devices=2).fabric().launch(_seen_by_all_ranks)
 
 
@@ -361,3 +360,79 @@ def test_two_processes_decide_alike_though_their_running_statistics_differ(seen_
     _, risks = seen_by_all_ranks
     assert risks.shape == (2, 2)
     assert np.array_equal(risks[0], risks[1])
+
+
+STATE = {"weights": {"w": torch.arange(3.0)}, "epoch": 4}
+
+
+@pytest.fixture
+def checkpoint(tmp_path) -> Checkpoint:
+    return Checkpoint(tmp_path, "source", fingerprint("a job", rows=[]))
+
+
+def test_a_saved_state_can_be_loaded(checkpoint, caplog):
+    assert checkpoint.load() is None
+    checkpoint.save(STATE)
+    found = checkpoint.load()
+    assert found["epoch"] == 4
+    assert torch.equal(found["weights"]["w"], STATE["weights"]["w"])
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("change", [{"transpl": "0.0.1"}, {"torch": "1.0"}], ids=str)
+def test_a_checkpoint_of_another_version_is_ignored_with_a_warning(checkpoint, caplog, change):
+    caplog.set_level(logging.WARNING, logger="transpl.nn.loop")
+    versions = {**checkpoint.header["versions"], **change}
+    torch.save({**checkpoint.header, "versions": versions, **STATE}, checkpoint.path)
+    assert checkpoint.load() is None
+    (message,) = caplog.messages
+    assert str(checkpoint.path) in message
+    checkpoint.save({**STATE, "epoch": 1})
+    assert checkpoint.load()["epoch"] == 1
+
+
+def test_a_checkpoint_of_a_format_without_versions_is_ignored(checkpoint, caplog):
+    old = {"format": "transpl-checkpoint-1", "fingerprint": checkpoint.header["fingerprint"], **STATE}
+    torch.save(old, checkpoint.path)
+    assert checkpoint.load() is None
+    assert len(caplog.messages) == 1
+
+
+def test_a_file_of_another_job_under_this_name_is_refused(checkpoint, tmp_path):
+    other = Checkpoint(tmp_path, "source", fingerprint("another job", rows=[]))
+    other.save(STATE)
+    other.path.rename(checkpoint.path)
+    with pytest.raises(UnreadableFile, match="damaged checkpoint"):
+        checkpoint.load()
+
+
+def test_stops_after_patience_checks_without_gain_and_keeps_the_best():
+    stopping = EarlyStopping(patience=2)
+    for epoch, loss in enumerate([3.0, 2.0, 2.5, 2.0]):
+        assert not stopping.exhausted
+        stopping.update(loss, {"w": torch.tensor([float(epoch)])})
+    assert stopping.exhausted
+    assert stopping.best == 2.0
+    assert stopping.best_weights["w"].item() == 1.0
+
+
+def test_a_gain_resets_the_count():
+    stopping = EarlyStopping(patience=2)
+    for loss in [3.0, 4.0, 2.0, 4.0]:
+        stopping.update(loss, {})
+    assert not stopping.exhausted
+
+
+def test_a_training_of_fixed_length_never_stops_and_keeps_the_last():
+    stopping = EarlyStopping(patience=1, keep="last")
+    for epoch, loss in enumerate([1.0, 2.0, 3.0]):
+        stopping.update(loss, {"w": torch.tensor([float(epoch)])})
+    assert not stopping.exhausted
+    assert stopping.best_weights["w"].item() == 2.0
+
+
+def test_kept_weights_do_not_follow_later_training():
+    stopping, weight = EarlyStopping(patience=1), torch.zeros(1)
+    stopping.update(1.0, {"w": weight})
+    weight += 5
+    assert stopping.best_weights["w"].item() == 0.0

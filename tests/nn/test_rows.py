@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import torch
 from conftest import make_waves
@@ -7,14 +9,15 @@ from hypothesis import strategies as st
 from transpl.markov.labels import Labelled
 from transpl.nn.rows import (
     Paired,
-    both_parts,
     epoch_batches,
+    floor_share,
     labelled_rows,
     map_parts,
     n_batches,
     ordered_batches,
     parts,
     shuffled_batches,
+    split_domains,
     window_rows,
 )
 from transpl.windows import as_windows
@@ -55,7 +58,7 @@ def numbered(n: int) -> dict:
 @settings(deadline=None)
 def test_paired_batches_pass_over_the_longer_and_start_the_shorter_again(n_source, n_target, size):
     data = Paired(numbered(n_source), numbered(n_target))
-    batches = [both_parts(batch) for batch in epoch_batches(data, size, seed=3, epoch=2)]
+    batches = [split_domains(batch) for batch in epoch_batches(data, size, seed=3, epoch=2)]
     assert len(batches) == n_batches(data, size) == -(-max(n_source, n_target) // size)
     assert all(torch.equal(rows["y"], -rows["x"]) for batch in batches for rows in batch)
     for n, domain in ((n_source, 0), (n_target, 1)):
@@ -67,7 +70,7 @@ def test_paired_batches_pass_over_the_longer_and_start_the_shorter_again(n_sourc
 def test_the_sources_first_pass_is_that_of_training_on_it_alone():
     alone = [batch["x"].tolist() for batch in epoch_batches(numbered(20), 8, seed=5, epoch=1)]
     paired = Paired(numbered(20), numbered(50))
-    side_by_side = [both_parts(batch).source["x"].tolist() for batch in epoch_batches(paired, 8, seed=5, epoch=1)]
+    side_by_side = [split_domains(batch).source["x"].tolist() for batch in epoch_batches(paired, 8, seed=5, epoch=1)]
     assert side_by_side[:3] == alone
     assert side_by_side[3:6] != alone, "a second pass has an order of its own"
 
@@ -87,3 +90,16 @@ def test_labelled_windows_become_rows():
     assert rows["y"].tolist() == y.tolist()
     shorter = labelled_rows(Labelled(as_windows([X[0], X[1][:, :8]]), y[:2], 2))
     assert shorter["lengths"].tolist() == [32, 8]
+
+
+def test_a_share_counts_as_the_decimal_number_that_is_written():
+    assert int(0.7 * 90) == 62
+    assert floor_share(0.7, 90) == 63
+    assert [floor_share(1.0, n) for n in (0, 1, 7, 10**9)] == [0, 1, 7, 10**9]
+    assert all(floor_share(share, n) == int(share * n) for share in (0.0, 0.2, 0.5) for n in range(2000))
+
+
+@given(st.integers(1, 1000), st.integers(1, 1000), st.integers(0, 10**9))
+def test_a_share_that_is_a_fraction_is_exact(part, whole, n):
+    part = min(part, whole)
+    assert floor_share(part / whole, n) == Fraction(part, whole) * n // 1

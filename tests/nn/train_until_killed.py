@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_loop import CPU, fit
 
 from transpl.nn.devices import Execution
-from transpl.nn.source import SourceObjective
+from transpl.nn.objectives import SourceObjective
 
 torch.set_num_threads(1)
 calls = 0

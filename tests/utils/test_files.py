@@ -30,7 +30,7 @@ from transpl.benchmark import source_store
 from transpl.datasets.prepare import scratch_folder
 from transpl.estimator import persistence
 from transpl.methods.source_model import Trained
-from transpl.nn.checkpoint import Checkpoint
+from transpl.nn.loop import Checkpoint
 
 
 class Interrupted(Exception):

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from transpl.markov import PseudoLabels
 from transpl.methods.base import Method
-from transpl.methods.joint import drawn
 from transpl.methods.labelling import tri_training_labels
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective
-from transpl.nn import LoopSettings, Rows, joined, labelled_rows, ready, train, window_rows
+from transpl.nn import LoopSettings, Rows, finalize, join_domains, labelled_rows, seeded_module, train, window_rows
 from transpl.windows import Windows
 
 
@@ -83,20 +82,20 @@ class ATT(Method):
             return
         objective = self._objective(target)
         self._train(objective, target)
-        self.classifier = ready(objective.model)
+        self.classifier = finalize(objective.model)
         first, last = objective.first_labels(), self.pseudo_label(target)
         self.label_record = {"initial": last} if first is None else {"initial": first, "final": last}
         self.learnt_rows = objective.learnt_rows()
 
     def _objective(self, target: Windows) -> TriTrainingObjective:
-        model = drawn(self.seed + 1, TriNetwork, copy.deepcopy(self.source.network))
+        model = seeded_module(self.seed + 1, TriNetwork, copy.deepcopy(self.source.network))
         return TriTrainingObjective(model, self.settings.tri_training(), target.in_memory(), self.seed)
 
     def _train(self, objective: TriTrainingObjective, target: Windows) -> None:
         model = self.source
         trained = train(
             objective,
-            joined(labelled_rows(model.source), _unlabelled(target)),
+            join_domains(labelled_rows(model.source), _unlabelled(target)),
             labelled_rows(model.validation),
             self.settings.adapt_loop(),
             self.execution,

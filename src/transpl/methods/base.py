@@ -20,10 +20,10 @@ from transpl.nn import (
     Execution,
     History,
     class_probabilities,
+    cpu_threads,
     in_batches,
-    own_gradients,
     resolve_device,
-    threads,
+    with_gradients,
 )
 from transpl.windows import Windows
 
@@ -83,7 +83,7 @@ class Method(ABC):
         """The source model to start from: the one that is given, unless the method trains its own with another loss."""
         return model
 
-    @own_gradients()
+    @with_gradients()
     def adapt(self, target: Windows, prior: NDArray[np.float64] | None = None) -> None:
         """Adapt to unlabelled target windows, from the source again at every call.
 
@@ -170,7 +170,7 @@ class Method(ABC):
     @contextmanager
     def on_device(self, module: nn.Module) -> Iterator[None]:
         """Run a module on the chosen device and bring it back to the CPU, where it lives."""
-        with threads(self.execution.n_threads):
+        with cpu_threads(self.execution.n_threads):
             module.to(resolve_device(self.execution.device))
             try:
                 yield

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_fraction
-from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, drawn
+from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
 from transpl.methods.registry import register
-from transpl.nn import Network, Weighting
+from transpl.nn import Network, Weighting, seeded_module
 from transpl.nn.losses import proportion_divergence, reversal_strength, reverse_gradient
 
 DOMAIN_FORMS = ("published", "adatime")
@@ -174,7 +174,7 @@ class CoDATS(JointMethod):
         return CoDATSObjective(
             network,
             self.weighting(("domain",) if prior is None else self.terms),
-            drawn(self.seed + 1, Discriminator, settings.width),
+            seeded_module(self.seed + 1, Discriminator, settings.width),
             None if prior is None else ProportionLoss(prior, settings.proportions_memory),
             codes=settings.codes,
             domain_form=settings.domain_form,

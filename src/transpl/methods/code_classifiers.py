@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from transpl._utils.errors import check_choice, check_int, check_positive
 from transpl.markov import Labelled, PseudoLabels
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
-from transpl.methods.joint import drawn
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
@@ -29,9 +28,10 @@ from transpl.nn import (
     Objective,
     Rows,
     coarse_codes,
+    finalize,
     label_tensor,
     ordered_batches,
-    ready,
+    seeded_module,
     train,
 )
 from transpl.windows import BATCH, Windows
@@ -102,7 +102,7 @@ class CodeClassifierMethod(PseudoLabelMethod):
         source, validation = (self._code_rows(part) for part in (model.source, model.validation))
         n_channels = model.source.windows.n_channels
         shape = CodeShape(n_channels, self.settings.n_coarse, model.n_classes, self.settings.encoding)
-        network = drawn(self.seed + 1, self.network, shape)
+        network = seeded_module(self.seed + 1, self.network, shape)
         loop = self.settings.classifier_loop()
         trained = train_code_network(network, source, validation, loop, self.execution, seed=self.seed)
         self.code_network, self.adapt_history["codes"] = trained
@@ -132,7 +132,7 @@ def train_code_network(
     objective = CodeObjective(network)
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="codes")
     objective.load_state_dict(trained.weights)
-    return TrainedCodes(ready(network), trained.history)
+    return TrainedCodes(finalize(network), trained.history)
 
 
 @torch.no_grad()

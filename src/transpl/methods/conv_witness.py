@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, register, with_all_classes
-from transpl.nn import BatchNorm, own_gradients, own_randomness, shuffled_batches, threads
+from transpl.nn import BatchNorm, cpu_threads, isolated_rng, shuffled_batches, with_gradients
 
 WIDTHS = (64, 128, 128)
 KERNELS = (5, 7, 7)
@@ -60,7 +60,7 @@ class Conv(Witness):
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         self.n_classes, self.classes = n_classes, np.unique(y)
         x, labels = _tensor(rows), torch.from_numpy(np.searchsorted(self.classes, y))
-        with threads(1), own_randomness(), own_gradients():
+        with cpu_threads(1), isolated_rng(), with_gradients():
             torch.manual_seed(self.seed)
             self.network = ConvNet(rows.shape[1] - 1, len(self.classes)).train()
             optimiser = torch.optim.Adam(self.network.parameters(), LEARNING_RATE, weight_decay=1e-4)
@@ -75,7 +75,7 @@ class Conv(Witness):
 
     def answer(self, rows: NDArray) -> Floats:
         x = _tensor(rows)
-        with threads(1), torch.no_grad():
+        with cpu_threads(1), torch.no_grad():
             parts = [self._logits(x[first : first + _AT_ONCE]) for first in range(0, len(x), _AT_ONCE)]
         p = torch.cat(parts).double().softmax(dim=1).numpy()
         return with_all_classes(p, self.classes, self.n_classes)
@@ -92,7 +92,7 @@ class Conv(Witness):
                 module.reset_running_stats()
                 module.momentum = None  # the plain mean over all batches, which is one
                 module.train()
-        with threads(1), torch.no_grad():
+        with cpu_threads(1), torch.no_grad():
             other._logits(_tensor(rows[some]))
         other.network.eval()
         return other

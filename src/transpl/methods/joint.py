@@ -26,14 +26,12 @@ from transpl.nn import (
     Rows,
     SourceLoss,
     Weighting,
-    both_parts,
     class_and_code_losses,
+    finalize,
     freeze,
     labelled_rows,
     n_batches,
-    own_gradients,
-    own_randomness,
-    ready,
+    split_domains,
     train,
     window_rows,
 )
@@ -107,7 +105,7 @@ class AlignmentObjective(Objective, Generic[_View]):
         """The terms A_i of a source and a target batch, each a scalar, 0 or more."""
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        source, target = both_parts(batch)
+        source, target = split_domains(batch)
         seen, terms = self.source_view(source)
         aligned = self.alignment(seen, self.target_view(target))
         r = min(1.0, int(self.step) / self.ramp_steps) if self.ramp_steps else 1.0
@@ -193,7 +191,7 @@ class JointMethod(Method):
         objective = self.objective(self.source.untrained_network(), prior, total_steps)
         objective.ramp_steps = self.settings.ramp_epochs * n_batches(data, loop.batch_size)
         self.train(objective, data, loop, phase=self.phase)
-        self.classifier = ready(objective.model)
+        self.classifier = finalize(objective.model)
 
     def train(self, objective: Objective, data: Paired, loop: LoopSettings, phase: str) -> None:
         """Minimise, and leave the best weights in `objective`."""
@@ -210,10 +208,3 @@ class JointMethod(Method):
             return Weighting(fixed)
         learnt = [name for name in fixed if name not in self.unlearnt]
         return Weighting({name: fixed[name] for name in self.unlearnt}, learnt)
-
-
-def drawn(seed: int, build: type[_Module], *arguments: object) -> _Module:
-    """Build a module of random weights that depend on `seed` alone, and not on what was drawn before."""
-    with own_randomness(), own_gradients():
-        torch.manual_seed(seed)
-        return build(*arguments)

@@ -13,8 +13,7 @@ from transpl._utils.errors import check_choice
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
 from transpl.methods.registry import register
 from transpl.nn import Network, Weighting
-from transpl.nn.losses import coral, mean_entropy, mmd
-from transpl.nn.losses.coral import FORMS
+from transpl.nn.losses import CORAL_FORMS, coral, mean_entropy, mmd
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class MMDASettings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("coral_form", self.coral_form, FORMS)
+        check_choice("coral_form", self.coral_form, CORAL_FORMS)
         check_choice("compat", self.compat, ("none", "adatime"))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_positive
-from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings, drawn
+from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings
 from transpl.methods.raincoat_network import HEADS, RaincoatNetwork, Seen
 from transpl.methods.registry import register
 from transpl.nn import (
@@ -23,16 +23,16 @@ from transpl.nn import (
     Rows,
     SourceLoss,
     Weighting,
-    both_parts,
     class_and_code_losses,
+    finalize,
     freeze,
     in_batches,
     labelled_rows,
-    ready,
+    seeded_module,
+    split_domains,
     window_rows,
 )
-from transpl.nn.losses import sinkhorn
-from transpl.nn.losses.sinkhorn import GRADIENTS
+from transpl.nn.losses import SINKHORN_GRADIENTS, sinkhorn
 from transpl.windows import Windows
 
 
@@ -72,7 +72,7 @@ class RaincoatSettings(JointSettings):
         super().__post_init__()
         check_int("modes", self.modes, least=1)
         check_choice("head", self.head, HEADS)
-        check_choice("transport_gradient", self.transport_gradient, GRADIENTS)
+        check_choice("transport_gradient", self.transport_gradient, SINKHORN_GRADIENTS)
         for name in ("cosine", "debiased"):
             check_choice(name, getattr(self, name), (True, False))
         if self.epsilon is not None:
@@ -159,7 +159,7 @@ class CorrectionObjective(Objective):
         freeze(*model.heads(), *without_gradient)
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        errors = [reconstruction_error(self.model(rows["x"]), rows["x"]) for rows in both_parts(batch)]
+        errors = [reconstruction_error(self.model(rows["x"]), rows["x"]) for rows in split_domains(batch)]
         error = errors[0] + errors[1]
         return {"loss": self.settings.reconstruction_weight * error, "reconstruction": error}
 
@@ -195,7 +195,7 @@ class Raincoat(JointMethod):
         _, C, T = self.source.source.windows.values.shape
         n_modes = min(self.settings.modes, T // 2)
         shape = (C, T, n_modes, self.settings.cosine, self.settings.head)
-        model = drawn(self.seed + 1, RaincoatNetwork, network, *shape)
+        model = seeded_module(self.seed + 1, RaincoatNetwork, network, *shape)
         return RaincoatObjective(model, self.weighting(), self.settings)
 
     def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
@@ -211,7 +211,7 @@ class Raincoat(JointMethod):
         """The second phase, of a model that it changes."""
         data = Paired(labelled_rows(self.source.source), window_rows(target.in_memory()))
         self.train(CorrectionObjective(model, self.settings), data, self.settings.adapt_loop(), phase="correct")
-        return ready(model)
+        return finalize(model)
 
     def source_cross_entropy(self, classifier: Classifier) -> float:
         """The mean cross entropy of held-out source windows."""

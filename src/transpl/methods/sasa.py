@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice
-from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings, drawn
+from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings
 from transpl.methods.registry import register
 from transpl.methods.sasa_network import ReadClassifier, Reader, Reading, SparseAssociations, UnitSummary
-from transpl.nn import Network, Rows, Weighting
+from transpl.nn import Network, Rows, Weighting, seeded_module
 
 VARIANTS = ("full", "adatime")
 FLOOR = 1e-6  # of a channel's structure gap, as published
@@ -126,5 +126,5 @@ class SASA(JointMethod):
         codes = self.settings.codes
         if self.settings.variant == "adatime":
             return UnitMeanObjective(network, UnitSummary(), self.weighting(UnitMeanObjective.terms), codes=codes)
-        reader = drawn(self.seed + 1, SparseAssociations, self.settings.width)
+        reader = seeded_module(self.seed + 1, SparseAssociations, self.settings.width)
         return StructureObjective(network, reader, self.weighting(StructureObjective.terms), codes=codes)

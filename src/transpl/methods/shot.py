@@ -30,10 +30,10 @@ from transpl.nn import (
     Teacher,
     class_probabilities,
     count,
+    finalize,
     freeze,
+    head_outputs,
     labelled_rows,
-    ready,
-    seen_by_head,
     train,
     window_rows,
 )
@@ -159,7 +159,7 @@ class SHOT(PseudoLabelMethod):
         return model.with_loss(self.settings.source_loss())
 
     def label(self, network: Network, target: Windows) -> PseudoLabels:
-        seen = seen_by_head(network, target)
+        seen = head_outputs(network, target)
         g = seen.z if self.settings.freeze_head else seen.hidden
         return shot_labels(g, seen.probabilities, self.settings.confidence)
 
@@ -190,7 +190,7 @@ class SHOT(PseudoLabelMethod):
         objective.load_state_dict(trained.weights)
         if settings.source_guard and self._lost_the_source(trained.history[-1]["validation_loss"]):
             return model.network
-        return ready(objective.network)
+        return finalize(objective.network)
 
     def _lost_the_source(self, cross_entropy: float) -> bool:
         """Whether a model with this cross entropy on held-out source tells less than a guess, and once told more."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from transpl._utils.errors import invalid
 from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
-from transpl.nn import Execution, History, Network, SourceLoss, labelled_rows, new_network, ready, train_network
+from transpl.nn import Execution, History, Network, SourceLoss, finalize, labelled_rows, new_network, train_network
 
 
 class Trained(NamedTuple):
@@ -90,7 +90,7 @@ class SourceModel:
         with torch.device("meta"):  # nothing is drawn: every weight is given
             network = Network(self.settings.network(self.n_classes))
         network.load_state_dict(weights, assign=True)
-        return ready(network)
+        return finalize(network)
 
     @cached_property
     def _trained(self) -> Trained:

@@ -9,7 +9,7 @@ from transpl.markov import PseudoLabels
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
-from transpl.nn import Network, seen_by_head
+from transpl.nn import Network, head_outputs
 from transpl.windows import Windows
 
 
@@ -46,5 +46,5 @@ class T2PL(PseudoLabelMethod):
     settings: T2PLSettings
 
     def label(self, network: Network, target: Windows) -> PseudoLabels:
-        seen = seen_by_head(network, target)
+        seen = head_outputs(network, target)
         return t2pl_labels(seen.hidden, seen.probabilities, self.settings.alpha, self.settings.beta)

@@ -12,7 +12,7 @@ from transpl.council.witnesses.base import Arrays, Floats, Sight, as_arrays, reg
 from transpl.council.witnesses.codes import TransitionWitness
 from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
-from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, labelled_rows, threads, train_network
+from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, cpu_threads, labelled_rows, train_network
 from transpl.windows import Windows
 
 MAX_EPOCHS = 200
@@ -93,7 +93,7 @@ class VQ(TransitionWitness):
         return train_network(self._shape(n_classes), here, there, loop, _CPU, seed=self.seed)[0]
 
     def _codes(self, rows: NDArray) -> NDArray[np.int64]:
-        with threads(1):
+        with cpu_threads(1):
             return coarse_codes(self._trained, _windows(rows)).astype(np.int64)
 
 

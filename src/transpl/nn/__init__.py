@@ -3,11 +3,10 @@
 Shapes: B windows, D channels, N patches of length m, width d, K classes.
 """
 
-from transpl.nn.adaptation import CERTAIN, STOPPING, AdaptationSettings, Teacher, adapt_network, joined
-from transpl.nn.batch_norm import BatchNorm
-from transpl.nn.classifier import Classifier
-from transpl.nn.devices import Execution, own_gradients, own_randomness, resolve_device, threads
+from transpl.nn._cpu_kernels import use_cpu_kernels
+from transpl.nn.devices import Execution, cpu_threads, isolated_rng, resolve_device, with_gradients
 from transpl.nn.inference import (
+    HeadOutputs,
     channel_summaries,
     class_probabilities,
     coarse_codes,
@@ -15,28 +14,44 @@ from transpl.nn.inference import (
     codes_by_book,
     decoded_codes,
     features,
+    head_outputs,
     in_batches,
     reconstruction_error,
-    seen_by_head,
 )
-from transpl.nn.loop import History, LoopSettings, Objective, Trained, TrainingDiverged, train
-from transpl.nn.loss_weights import Weighting
-from transpl.nn.model import Encoded, Network, NetworkOutput, NetworkSettings
+from transpl.nn.layers import BatchNorm
+from transpl.nn.loop import History, LoopSettings, Objective, TrainingDiverged, TrainingResult, train
+from transpl.nn.model import Classifier, Encoded, Network, NetworkOutput, NetworkSettings
+from transpl.nn.objectives import (
+    CERTAIN,
+    STOPPING,
+    AdaptationSettings,
+    SourceLoss,
+    Teacher,
+    Weighting,
+    adapt_network,
+    class_and_code_losses,
+    finalize,
+    freeze,
+    join_domains,
+    new_network,
+    seeded_module,
+    train_network,
+)
 from transpl.nn.quantizer import Codebook, Quantized, ResidualQuantizer
 from transpl.nn.rows import (
     Paired,
     Rows,
-    both_parts,
     count,
+    floor_share,
     label_tensor,
     labelled_rows,
     n_batches,
     ordered_batches,
     shuffled_batches,
+    split_domains,
     take,
     window_rows,
 )
-from transpl.nn.source import SourceLoss, class_and_code_losses, freeze, new_network, ready, train_network
 
 __all__ = [
     "CERTAIN",
@@ -47,6 +62,7 @@ __all__ = [
     "Codebook",
     "Encoded",
     "Execution",
+    "HeadOutputs",
     "History",
     "LoopSettings",
     "Network",
@@ -59,11 +75,10 @@ __all__ = [
     "Rows",
     "SourceLoss",
     "Teacher",
-    "Trained",
     "TrainingDiverged",
+    "TrainingResult",
     "Weighting",
     "adapt_network",
-    "both_parts",
     "channel_summaries",
     "class_and_code_losses",
     "class_probabilities",
@@ -71,26 +86,30 @@ __all__ = [
     "code_type",
     "codes_by_book",
     "count",
+    "cpu_threads",
     "decoded_codes",
     "features",
+    "finalize",
+    "floor_share",
     "freeze",
+    "head_outputs",
     "in_batches",
-    "joined",
+    "isolated_rng",
+    "join_domains",
     "label_tensor",
     "labelled_rows",
     "n_batches",
     "new_network",
     "ordered_batches",
-    "own_gradients",
-    "own_randomness",
-    "ready",
     "reconstruction_error",
     "resolve_device",
-    "seen_by_head",
+    "seeded_module",
     "shuffled_batches",
+    "split_domains",
     "take",
-    "threads",
     "train",
     "train_network",
+    "use_cpu_kernels",
     "window_rows",
+    "with_gradients",
 ]

@@ -1,4 +1,4 @@
-"""Where and how a run is executed."""
+"""Where a training runs, and blocks that leave the caller's process as it was."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ _DEVICE = re.compile(r"(auto|cpu|cuda(:\d+)?)")
 
 @dataclass(frozen=True)
 class Execution:
-    """device : "auto" (CUDA if there is any, else the CPU), "cpu", "cuda" or "cuda:1"
+    """Where a training runs. None of it changes the task, and only `devices` changes its numbers.
+
+    device : "auto" (CUDA if there is any, else the CPU), "cpu", "cuda" or "cuda:1"
     devices : how many of them train together (data-parallel)
-    n_threads : CPU threads while training; None leaves torch's setting alone
-    checkpoint_dir : where an interrupted training can be resumed from; None keeps no checkpoint
+    n_threads : CPU threads while training; None keeps torch's setting
+    checkpoint_dir : folder for the checkpoints from which an interrupted training resumes; None keeps none
     progress : show a progress bar (in terminals only)
     """
 
@@ -41,7 +43,7 @@ class Execution:
                 "device",
                 expected="'auto', 'cpu', 'cuda' or 'cuda:<number>'",
                 got=repr(self.device),
-                advice="Choose one of these.",
+                advice="Choose one of them.",
             )
         check_int("devices", self.devices, least=1)
         if self.devices > 1 and ":" in self.device:
@@ -52,7 +54,7 @@ class Execution:
             check_int("n_threads", self.n_threads, least=1)
 
     def fabric(self) -> Fabric:
-        """Build the Fabric that this describes."""
+        """Build the Lightning Fabric for this device."""
         device = resolve_device(self.device)
         with _quiet_lightning():
             if self.devices > 1:
@@ -72,8 +74,8 @@ def resolve_device(name: str) -> torch.device:
 
 
 @contextmanager
-def threads(n: int | None) -> Iterator[None]:
-    """Use n CPU threads inside the block (torch's, and those of k-means), and the caller's number again after it."""
+def cpu_threads(n: int | None) -> Iterator[None]:
+    """Use n CPU threads (of torch and of k-means) inside the block, and the caller's number again after it."""
     if n is None:
         yield
         return
@@ -87,26 +89,29 @@ def threads(n: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def own_environment() -> Iterator[None]:
-    """Inside the block environment variables may be set at will (several devices need some); restored after it."""
+def restored_environment() -> Iterator[None]:
+    """Undo what the block does to environment variables (training on several devices sets some)."""
     before = dict(os.environ)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        for name, value in before.items():
+            if os.environ.get(name) != value:
+                os.environ[name] = value
 
 
 @contextmanager
-def own_randomness() -> Iterator[None]:
-    """Inside the block torch may be seeded at will; the caller's random state is restored after it."""
+def isolated_rng() -> Iterator[None]:
+    """Restore torch's random state after the block, which may seed as it likes."""
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         yield
 
 
 @contextmanager
-def own_gradients() -> Iterator[None]:
-    """Inside the block gradients are computed, though the caller may have switched them off (`torch.no_grad`)."""
+def with_gradients() -> Iterator[None]:
+    """Compute gradients inside the block, even if the caller has turned them off (`torch.no_grad`)."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 

@@ -1,6 +1,6 @@
-"""Whole sets through a network in batches, without gradients: windows in, numpy out.
+"""Networks applied to whole sets of windows in batches, without gradients: windows in, numpy arrays out.
 
-Beside the result only one batch is in memory, so windows may be memory-mapped and of any number.
+Only one batch and the result are in memory, so windows may be memory-mapped and of any number.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from transpl.nn.classifier import Classifier
-from transpl.nn.model import Network
+from transpl.nn.model import Classifier, Network
 from transpl.windows import BATCH, Windows
 
 BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
@@ -27,14 +26,14 @@ def coarse_codes(network: Network, windows: Windows) -> NDArray[np.integer]:
 
 
 def codes_by_book(network: Network, windows: Windows) -> dict[str, NDArray[np.integer]]:
-    """The codes of every book, "coarse" as `coarse_codes` has them and, with such a book, "fine"; one encoder pass."""
+    """The codes of every book by name, "coarse" and, if there is one, "fine", in one pass of the encoder."""
     sizes = network.settings.book_sizes
     found = in_batches(network, windows, network.codes_by_book, code_type(max(sizes.values())))
     return {book: found[:, i].astype(code_type(n)) for i, (book, n) in enumerate(sizes.items())}
 
 
 def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.float64]:
-    """softmax in float64 of the logits that a module's `classify` gives, (n, K)."""
+    """softmax of a classifier's logits in float64, (n, K)."""
 
     def probabilities(x: Tensor, lengths: Tensor | None) -> Tensor:
         return classifier.classify(x, lengths).cpu().double().softmax(dim=-1)
@@ -52,29 +51,29 @@ def channel_summaries(network: Network, windows: Windows) -> NDArray[np.float64]
     return in_batches(network, windows, lambda x, lengths: network.encode(x, lengths).summary)
 
 
-class Seen(NamedTuple):
-    """What the layers of a head make of windows."""
+class HeadOutputs(NamedTuple):
+    """Outputs of the head's layers for a set of windows."""
 
     z: NDArray[np.float64]  # (n, d)
-    hidden: NDArray[np.float64]  # (n, d), what the last layer sees
+    hidden: NDArray[np.float64]  # (n, d), the last layer's input
     probabilities: NDArray[np.float64]  # (n, K)
 
 
-def seen_by_head(network: Network, windows: Windows) -> Seen:
+def head_outputs(network: Network, windows: Windows) -> HeadOutputs:
     """Features, hidden layer and class probabilities in one pass of the encoder."""
 
-    def side_by_side(x: Tensor, lengths: Tensor | None) -> Tensor:
+    def stacked_outputs(x: Tensor, lengths: Tensor | None) -> Tensor:
         z = network.features(x, lengths)
         g = network.hidden(z)
         return torch.cat([z, g, network.head[-1](g)], dim=1)
 
     d = network.settings.width
-    z, g, logits = np.split(in_batches(network, windows, side_by_side), [d, 2 * d], axis=1)
-    return Seen(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
+    z, g, logits = np.split(in_batches(network, windows, stacked_outputs), [d, 2 * d], axis=1)
+    return HeadOutputs(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
 
 
 def reconstruction_error(network: Network, windows: Windows) -> float:
-    """Mean of (X - D(q))^2 over all values of whole patches; the batches do not matter."""
+    """Mean of (X - D(q))^2 over all values of whole patches, whatever the batches."""
 
     def error(x: Tensor, lengths: Tensor | None) -> Tensor:
         return network(x, lengths).reconstruction_loss.expand(len(x))
@@ -82,7 +81,7 @@ def reconstruction_error(network: Network, windows: Windows) -> float:
     errors = in_batches(network, windows, error)
     if not windows.ragged:
         return float(errors.mean())
-    # A batch's error is a mean over its patches: it weighs as much as it has of them.
+    # A batch's error is the mean over its patches, so windows are weighted by theirs.
     return float(np.average(errors, weights=windows.lengths // network.settings.patch_length))
 
 

@@ -1,16 +1,19 @@
 """The one training loop. Every phase and method is an objective that it minimises.
 
-Randomness is a function of (seed, epoch, rank) and of nothing else, so a run that is killed and
-resumed at an epoch's end goes on exactly as if it had never stopped.
+Randomness is a function of (seed, epoch, rank) and of nothing else, so a run that is killed and resumed from a
+checkpoint ends with exactly the weights of an uninterrupted run.
 """
 
 from __future__ import annotations
 
 import copy
+import io
+import logging
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,19 +21,31 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
-from transpl._utils.errors import check_choice, check_int, check_not_negative, check_positive
+from transpl import __version__
+from transpl._utils.errors import check_choice, check_int, check_not_negative, check_positive, unreadable_file
+from transpl._utils.files import replacing
+from transpl._utils.hashing import digest_of
 from transpl._utils.progress import progress_bar
-from transpl.nn.checkpoint import Checkpoint, fingerprint
-from transpl.nn.devices import Execution, own_environment, own_gradients, own_randomness, threads
-from transpl.nn.early_stopping import EarlyStopping
+from transpl.nn._cpu_kernels import cpu_kernels_enabled, use_cpu_kernels
+from transpl.nn.devices import Execution, cpu_threads, isolated_rng, restored_environment, with_gradients
 from transpl.nn.rows import Data, Rows, count, epoch_batches, map_parts, ordered_batches, parts, take
 
 History = list[dict[str, float]]
 
+_CHECKPOINT_FORMAT = "transpl-checkpoint-4"
+
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How an objective is minimised; AdamW throughout."""
+    """How an objective is minimised, always by AdamW.
+
+    warmup_steps : steps over which the learning rate grows from 0
+    check_every : epochs between two looks at the validation loss
+    patience : looks without gain after which training stops
+    keep : the "best" weights on validation, with early stopping; or the "last", after all epochs
+    """
 
     learning_rate: float = 5e-4
     weight_decay: float = 0.01
@@ -39,7 +54,7 @@ class LoopSettings:
     check_every: int = 2
     patience: int = 2
     warmup_steps: int = 0
-    keep: str = "best"  # weights: "best" on validation, with early stopping; or "last", all epochs
+    keep: str = "best"
 
     def __post_init__(self) -> None:
         check_choice("keep", self.keep, ("best", "last"))
@@ -50,43 +65,115 @@ class LoopSettings:
         check_not_negative("weight_decay", self.weight_decay)
 
 
-class Trained(NamedTuple):
-    """What training leaves: the best weights, and one plain record per epoch."""
+class TrainingResult(NamedTuple):
+    """The weights that were kept, and one plain record per epoch."""
 
     weights: dict[str, Tensor]
     history: History
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss is no longer a number."""
+    """The loss is NaN or infinite."""
 
 
 class Objective(nn.Module, ABC):
-    """What the loop minimises. Subclasses hold the parameters; `terms` names the losses that "loss" is made of."""
+    """What the loop minimises. Subclasses hold the parameters; `terms` names the losses that add up to "loss"."""
 
     terms: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        """Return scalar losses of a training batch; "loss" is minimised, the others are recorded."""
+        """Scalar losses of a training batch: "loss" is minimised, the others are recorded."""
 
     @abstractmethod
     def risk(self, batch: Rows) -> Tensor:
-        """Return the scalar that validation watches, averaged over the rows of `batch`."""
+        """The scalar that validation watches, averaged over the rows of `batch`."""
 
     @abstractmethod
     def identity(self) -> str:
-        """Return everything that decides the losses beside the weights; a checkpoint belongs to it."""
+        """Everything but the weights that decides the losses; part of the name of a checkpoint."""
 
     def start_epoch(self, epoch: int) -> None:
-        """Prepare an epoch, for instance by new pseudo-labels; a function of the weights, buffers and `epoch` alone."""
+        """Prepare an epoch, for instance by new pseudo-labels; may depend on weights, buffers and `epoch` only."""
 
     def undecayed(self) -> list[nn.Parameter]:
-        """Return the parameters that weight decay leaves alone."""
+        """Parameters that are exempt from weight decay."""
         return []
 
 
-@own_gradients()
+class Checkpoint:
+    """The state of an unfinished training on disk, in a file named after its job.
+
+    Another version of transpl or torch may compute other numbers, so its checkpoints are ignored.
+    """
+
+    def __init__(self, folder: Path, phase: str, fingerprint: str) -> None:
+        self.path = folder / f"{phase}-{fingerprint[:16]}.ckpt"
+        self.header = {
+            "format": _CHECKPOINT_FORMAT,
+            "versions": {"transpl": __version__, "torch": str(torch.__version__)},
+            "fingerprint": fingerprint,
+        }
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Replace the file by this state."""
+        buffer = io.BytesIO()  # torch reports a full disk as a wrong file position; `write_bytes` as a full disk
+        torch.save({**self.header, **state}, buffer)
+        with replacing(self.path) as part:
+            part.write_bytes(buffer.getbuffer())
+
+    def load(self) -> dict[str, Any] | None:
+        """Return the stored state, or None if there is no file or another version wrote it."""
+        if not self.path.exists():
+            return None
+        try:
+            state = torch.load(self.path, map_location="cpu", weights_only=True)
+            same_version = all(state.get(key) == self.header[key] for key in ("format", "versions"))
+            if state["fingerprint"] != self.header["fingerprint"]:
+                raise ValueError("another job")
+        except Exception as error:  # torch.load raises many kinds for a damaged file
+            problem = f"damaged checkpoint ({type(error).__name__})"
+            raise unreadable_file(self.path, problem=problem, advice="Delete it to restart the training.") from None
+        if not same_version:
+            _log.warning("%s: written by another version of transpl or torch; training restarts.", self.path)
+            return None
+        return dict(state)
+
+
+def fingerprint(*settings: object, rows: list[Rows]) -> str:
+    """Return a digest of settings (by their repr) and of every value of the data."""
+    named = [part for group in rows for name in sorted(group) for part in (name, group[name].contiguous().numpy())]
+    return digest_of(repr(settings), *named)
+
+
+@dataclass
+class EarlyStopping:
+    """Keeps the best weights, and tells when the validation loss has stopped falling.
+
+    patience : checks in a row without improvement until `exhausted`
+    keep : the "best" weights or, for a training of fixed length, the "last"
+    """
+
+    patience: int
+    keep: str = "best"
+    best: float = math.inf
+    checks_without_gain: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def update(self, value: float, weights: dict[str, Tensor]) -> None:
+        """Record a check; better (or simply later) weights are copied."""
+        if value < self.best or self.keep == "last":
+            self.best, self.checks_without_gain = value, 0
+            self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+        else:
+            self.checks_without_gain += 1
+
+    @property
+    def exhausted(self) -> bool:
+        return self.checks_without_gain >= self.patience
+
+
+@with_gradients()
 def train(
     objective: Objective,
     rows: Data,
@@ -96,21 +183,28 @@ def train(
     *,
     seed: int,
     phase: str,
-) -> Trained:
+) -> TrainingResult:
     """Minimise `objective` on `rows` until its risk on `validation` stops falling; return the best weights.
 
-    With several devices the same function runs on each rank; rank 0's result is returned.
+    Several devices run the same loop, one rank each; the result is rank 0's.
     """
     checkpoint = None
     if execution.checkpoint_dir is not None:
-        identity = (phase, settings, seed, execution.devices, objective.identity())
-        job = fingerprint(*identity, rows=[*parts(rows), validation, objective.state_dict()])
+        job = fingerprint(
+            phase,
+            settings,
+            seed,
+            execution.devices,
+            cpu_kernels_enabled(),
+            objective.identity(),
+            rows=[*parts(rows), validation, objective.state_dict()],
+        )
         checkpoint = Checkpoint(execution.checkpoint_dir, phase, job)
-    data, held_out = map_parts(_with_gradients, rows), {name: _with_gradients(x) for name, x in validation.items()}
-    run = _Run(objective, data, held_out, settings, execution, checkpoint, seed, phase)
-    with threads(execution.n_threads), own_randomness(), own_environment():
+    data, held_out = map_parts(_differentiable, rows), {name: _differentiable(x) for name, x in validation.items()}
+    run = _Run(objective, data, held_out, settings, execution, checkpoint, seed, phase, cpu_kernels_enabled())
+    with cpu_threads(execution.n_threads), isolated_rng(), restored_environment():
         weights, history = execution.fabric().launch(partial(_train_on_rank, run=run))
-    return Trained({name: torch.from_numpy(value) for name, value in weights.items()}, history)
+    return TrainingResult({name: torch.from_numpy(value) for name, value in weights.items()}, history)
 
 
 class _Run(NamedTuple):
@@ -122,12 +216,13 @@ class _Run(NamedTuple):
     checkpoint: Checkpoint | None
     seed: int
     phase: str
+    cpu_kernels: bool = True
 
 
 def _train_on_rank(fabric: Fabric, run: _Run) -> tuple[dict[str, np.ndarray], History]:
-    # Spawned ranks receive one objective in shared memory: each needs weights of its own.
+    # Spawned ranks share the memory of one objective, but each needs its own weights.
     run = run._replace(objective=copy.deepcopy(run.objective))
-    with threads(run.execution.n_threads):
+    with cpu_threads(run.execution.n_threads), use_cpu_kernels(run.cpu_kernels):
         loop = _Loop(fabric, run)
         with progress_bar(
             run.phase, run.settings.max_epochs, shown=run.execution.progress and fabric.is_global_zero
@@ -203,8 +298,8 @@ class _Loop:
 
     @torch.no_grad()
     def _validate(self) -> float:
-        # Every rank walks the whole validation set with the same weights, but running statistics differ: the first
-        # rank's number decides for all, or some would stop while others wait for them.
+        # All ranks have the same weights but their own running statistics: rank 0's loss decides for all, or some
+        # would stop while others wait for them.
         objective = self.run.objective
         objective.eval()
         n, total = count(self.validation), 0.0
@@ -222,7 +317,7 @@ class _Loop:
         state: dict[str, Any] = {
             "weights": self.run.objective.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "stopping": self.stopping.state(),
+            "stopping": dict(vars(self.stopping)),
             "history": self.history,
             "epoch": self.epoch,
             "step": self.step,
@@ -235,23 +330,23 @@ class _Loop:
             return
         self.run.objective.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.stopping = EarlyStopping.from_state(state["stopping"])
+        self.stopping = EarlyStopping(**state["stopping"])
         self.history, self.epoch, self.step = state["history"], state["epoch"], state["step"]
 
 
 def new_optimizer(objective: Objective, settings: LoopSettings) -> torch.optim.Optimizer:
-    """AdamW; its fused form updates every parameter in one pass."""
+    """AdamW in its fused form, which updates all parameters in one pass."""
     undecayed = objective.undecayed()
-    spared = {id(parameter) for parameter in undecayed}
-    decayed = [p for p in objective.parameters() if p.requires_grad and id(p) not in spared]
+    exempt = {id(parameter) for parameter in undecayed}
+    decayed = [p for p in objective.parameters() if p.requires_grad and id(p) not in exempt]
     groups: list[dict[str, Any]] = [{"params": decayed}]
     if undecayed:
         groups.append({"params": undecayed, "weight_decay": 0.0})
     return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
 
 
-def _with_gradients(values: Tensor) -> Tensor:
-    """Values that gradients may be computed from; those made in torch's inference mode are not."""
+def _differentiable(values: Tensor) -> Tensor:
+    """A copy of values that were made in torch's inference mode, as no gradient can be computed from these."""
     return values.clone() if values.is_inference() else values
 
 

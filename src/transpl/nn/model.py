@@ -1,7 +1,8 @@
-"""The whole model: encoder, residual quantiser, decoder and head (paper, figure 1 A)."""
+"""The model: patches, encoder, residual quantiser, decoder and class head (paper, figure 1 A)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,10 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_fraction, check_int, check_not_negative, invalid
-from transpl.nn.classifier import Classifier
-from transpl.nn.patches import patch_mask, to_patches
+from transpl.nn.layers import Transformer, attention_bias, sinusoids
 from transpl.nn.quantizer import RESIDUALS, ResidualQuantizer
-from transpl.nn.transformer import Transformer, attention_bias, sinusoids
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,22 @@ class NetworkOutput(NamedTuple):
     reconstruction: Tensor  # (B, D, N, m)
     code_loss: Tensor  # ()
     reconstruction_loss: Tensor  # ()
+
+
+class Classifier(nn.Module, ABC):
+    """Computes features and, from them, class logits. `Network` is one; a method may have its own."""
+
+    @abstractmethod
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T), lengths (B,) where windows are of unequal length -> z (B, width)."""
+
+    @abstractmethod
+    def logits(self, z: Tensor) -> Tensor:
+        """z (B, width) -> (B, K)."""
+
+    def classify(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T), lengths (B,) where windows are of unequal length -> class logits (B, K)."""
+        return self.logits(self.features(x, lengths))
 
 
 class Network(Classifier):
@@ -204,6 +219,19 @@ class Network(Classifier):
         B, D, N, d = q.shape
         bias = None if mask is None else attention_bias(mask.repeat_interleave(D, dim=0))
         return self.to_patch(self.decoder(q.reshape(B * D, N, d), bias)).view(B, D, N, -1)
+
+
+def to_patches(x: Tensor, patch_length: int) -> Tensor:
+    """X (B, D, T) -> (B, D, N, m) with N = floor(T / m); the tail that fills no patch is dropped."""
+    B, D, T = x.shape
+    N = T // patch_length
+    return x[..., : N * patch_length].reshape(B, D, N, patch_length)
+
+
+def patch_mask(lengths: Tensor, patch_length: int, n_patches: int) -> Tensor:
+    """(B,) real lengths -> (B, N), true where a patch lies wholly inside its window."""
+    whole = torch.div(lengths, patch_length, rounding_mode="floor")
+    return torch.arange(n_patches, device=lengths.device) < whole[:, None]
 
 
 def _over_channels(mask: Tensor, latents: Tensor) -> Tensor:

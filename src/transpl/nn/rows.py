@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import count as count_from
 from typing import NamedTuple
@@ -20,7 +21,7 @@ _TARGET = "target_"
 
 
 class Paired(NamedTuple):
-    """Source and target rows drawn side by side: an epoch is one pass over the longer, the shorter starts again."""
+    """Source and target rows for batches of both: an epoch is one pass over the longer set, the shorter repeats."""
 
     source: Rows
     target: Rows
@@ -41,7 +42,7 @@ def labelled_rows(labelled: Labelled) -> Rows:
 
 
 def count(rows: Rows) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     return len(rows["x"])
 
 
@@ -58,12 +59,12 @@ def map_parts(function: Callable[[Tensor], Tensor], data: Data) -> Data:
 
 
 def parts(data: Data) -> list[Rows]:
-    """The sets of rows that data consist of."""
+    """The sets of rows in the data: one, or source and target."""
     return list(data) if isinstance(data, Paired) else [data]
 
 
 def epoch_batches(data: Data, size: int, seed: int, epoch: int, rank: int = 0, world: int = 1) -> Iterator[Rows]:
-    """One epoch's batches; of paired data, the target's tensors under their names with "target_" before them."""
+    """One epoch's batches; in those of paired data, the names of the target's tensors start with "target_"."""
     if not isinstance(data, Paired):
         for index in shuffled_batches(count(data), size, seed, epoch, rank, world):
             yield take(data, index.to(data["x"].device))
@@ -75,12 +76,12 @@ def epoch_batches(data: Data, size: int, seed: int, epoch: int, rank: int = 0, w
 
 
 def n_batches(data: Data, size: int) -> int:
-    """How many batches an epoch has."""
+    """The number of batches of an epoch."""
     return -(-max(count(rows) for rows in parts(data)) // size)
 
 
-def both_parts(batch: Rows) -> Paired:
-    """Source and target rows of a batch of paired data."""
+def split_domains(batch: Rows) -> Paired:
+    """Take a batch of paired data apart into source and target rows."""
     target = {name.removeprefix(_TARGET): tensor for name, tensor in batch.items() if name.startswith(_TARGET)}
     return Paired({name: tensor for name, tensor in batch.items() if not name.startswith(_TARGET)}, target)
 
@@ -89,9 +90,9 @@ def _paired_batches(
     n_source: int, n_target: int, size: int, seed: int, epoch: int, rank: int, world: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     def endless(n: int, domain: int) -> Iterator[Tensor]:
-        for again in count_from():
-            # The source's first pass is the one that training on the source alone would take.
-            stream = (again, domain) if again or domain else ()
+        for repeat in count_from():
+            # The source's first pass has the order of a training on the source alone.
+            stream = (repeat, domain) if repeat or domain else ()
             yield from shuffled_batches(n, size, seed, epoch, rank, world, stream)
 
     streams = zip(endless(n_source, 0), endless(n_target, 1), strict=False)
@@ -102,10 +103,10 @@ def _paired_batches(
 def shuffled_batches(
     n: int, size: int, seed: int, epoch: int, rank: int = 0, world: int = 1, stream: tuple[int, ...] = ()
 ) -> Iterator[Tensor]:
-    """Indices of one epoch's batches for one of `world` ranks: a function of (seed, epoch, stream), nothing else.
+    """Indices of one epoch's batches for one of `world` ranks: a function of (seed, epoch, stream) alone.
 
-    All ranks cut the same permutation; every row occurs, and each rank gets equally many per batch
-    (rows repeat if a batch does not divide evenly).
+    All ranks share one permutation. Every row occurs, and all ranks get equally many per batch (rows repeat if a batch
+    does not divide evenly).
     """
     order = np.random.default_rng([seed, epoch, *stream]).permutation(n)
     for first in range(0, n, size):
@@ -119,6 +120,11 @@ def ordered_batches(n: int, size: int) -> Iterator[Tensor]:
     return (torch.arange(first, min(first + size, n)) for first in range(0, n, size))
 
 
+def floor_share(share: float, n: int) -> int:
+    """floor(share n) as if `share` were the decimal number it is written as: 0.7 of 90 are 63, though int gives 62."""
+    return math.floor(share * n * (1 + 2.0**-50))
+
+
 def label_tensor(y: NDArray[np.int64]) -> Tensor:
-    """Class indices as a tensor of their own."""
+    """Class indices as a tensor, copied."""
     return torch.from_numpy(np.array(y, dtype=np.int64))

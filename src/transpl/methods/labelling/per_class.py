@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils import errors
-from transpl._utils.shares import at_most
+from transpl.nn.rows import floor_share
 
 
 def most_confident_per_class(labels: ArrayLike, confidence: ArrayLike, share: float) -> NDArray[np.bool_]:
@@ -23,7 +23,7 @@ def most_confident_per_class(labels: ArrayLike, confidence: ArrayLike, share: fl
     chosen = np.zeros(len(y), np.bool_)
     for k in np.unique(y) if share > 0 else ():
         rows = np.flatnonzero(y == k)
-        best = np.argsort(-c[rows], kind="stable")[: max(at_most(share, len(rows)), 1)]
+        best = np.argsort(-c[rows], kind="stable")[: max(floor_share(share, len(rows)), 1)]
         chosen[rows[best]] = True
     return chosen
 

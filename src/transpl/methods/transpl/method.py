@@ -29,7 +29,7 @@ from transpl.methods.transpl.learning import label_rows, learn_labels
 from transpl.methods.transpl.settings import TransPLSettings
 from transpl.methods.transpl.state import TransPLState
 from transpl.methods.transpl.vote import Chunks, Codes, Vote
-from transpl.nn import Execution, History, Network, class_probabilities, in_batches, own_gradients
+from transpl.nn import Execution, History, Network, class_probabilities, in_batches, with_gradients
 from transpl.windows import Windows
 
 
@@ -71,7 +71,7 @@ class TransPLMethod(CodingMethod):
             )
         return self._rows
 
-    @own_gradients()
+    @with_gradients()
     def adapt(
         self,
         target: Windows,

@@ -1,11 +1,12 @@
-r"""The two halves of a transformer layer on the CPU, each as one node of the autograd graph.
+r"""Faster versions of the transformer layer and of dropout for the CPU; `use_cpu_kernels(False)` turns them off.
 
-Same mathematics as the plain layer in `transformer`; less memory traffic, which is what a step waits for:
+Each half of a layer is one node of the autograd graph. The mathematics is that of `Layer.plain_forward`; there is less
+memory traffic, which is what a training step waits for:
 
 * element-wise work is done in place on the fresh result of a matrix product;
-* the factors 1 / (1 - p) of both dropouts are carried by the second weight matrix of a half, which is small;
-* dropout multiplies by booleans (a byte each), not by a mask of floats;
-* biases are added inside the matrix product (oneDNN), not in a pass of their own;
+* the factors 1 / (1 - p) of both dropouts are multiplied into the second weight matrix of a half, which is small;
+* dropout multiplies by booleans (a byte each) instead of floats, made from random bytes that numpy draws in cache;
+* biases are added inside the matrix product (oneDNN) instead of in a pass of their own;
 * the gradient of softmax needs \sum_j P_ij dP_ij = \sum_c M_ic dM_ic, M = P V: a sum over the head's width, not tokens.
 
 In the names dX is the gradient with respect to X.
@@ -14,24 +15,125 @@ In the names dX is the gradient with respect to X.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from transpl.nn.dropout import Masks, without_dropped, zero_dropped_
+Keep = NDArray[np.bool_]
 
-EPSILON = 1e-5  # of layer normalisation
+LAYER_NORM_EPSILON = 1e-5
 _SAFE_EXPONENT = 60.0  # exp of scores in +-60, and sums of many, fit float32: no maximum has to be subtracted
+_LANES = 8192  # 64 KiB of state fit a processor's cache
 
 _HAS_ONEDNN: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
 _ONEDNN_LINEAR = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if _HAS_ONEDNN else None
 
+_enabled: ContextVar[bool] = ContextVar("cpu_kernels", default=True)
 
-class FeedForwardHalf(torch.autograd.Function):
+
+@contextmanager
+def use_cpu_kernels(enabled: bool) -> Iterator[None]:
+    """Inside the block, compute on the CPU with this module's kernels, or (`False`) with plain torch as on a GPU.
+
+    Both compute the same layers. Only the random numbers of dropout are drawn differently, so a training with plain
+    torch ends with slightly different weights.
+
+    Examples
+    --------
+    >>> from transpl.nn import use_cpu_kernels
+    >>> with use_cpu_kernels(False):
+    ...     pass  # train, predict
+    """
+    token = _enabled.set(enabled)
+    try:
+        yield
+    finally:
+        _enabled.reset(token)
+
+
+def cpu_kernels_enabled() -> bool:
+    """Whether `use_cpu_kernels` has left the kernels on, as they are by default."""
+    return _enabled.get()
+
+
+class Masks(NamedTuple):
+    """What the two dropouts of a half layer keep (None: everything), and the factor 1 / (1 - p) of each."""
+
+    inner: Keep | None
+    outer: Keep | None
+    scale: float
+
+
+NO_MASKS = Masks(None, None, 1.0)
+
+
+class RandomBytes:
+    r"""s ^= s << 13; s ^= s >> 7; s ^= s << 17 on many 64-bit words side by side (xorshift64), read as bytes.
+
+    Seeded from torch's generator, so that `torch.manual_seed` decides every mask. As plain numpy operations on
+    words in cache this costs a sixth of torch's own random bytes, and a Bernoulli number per element costs 60 times
+    as much.
+    """
+
+    def __init__(self) -> None:
+        seed = int(torch.empty((), dtype=torch.int64).random_())
+        self._state = np.random.SFC64(seed).random_raw(_LANES)
+        self._shifted = np.empty_like(self._state)
+
+    def keep(self, shape: tuple[int, ...], dropped_levels: int) -> Keep:
+        """Independent booleans, true with probability 1 - dropped_levels / 256."""
+        n = math.prod(shape)
+        keep = np.empty(n, np.bool_)
+        block = self._state.view(np.uint8)
+        for first in range(0, n, len(block)):
+            self._advance()
+            part = keep[first : first + len(block)]
+            np.greater_equal(block[: len(part)], dropped_levels, out=part)
+        return keep.reshape(shape)
+
+    def _advance(self) -> None:
+        s, t = self._state, self._shifted
+        np.bitwise_xor(s, np.left_shift(s, 13, out=t), out=s)
+        np.bitwise_xor(s, np.right_shift(s, 7, out=t), out=s)
+        np.bitwise_xor(s, np.left_shift(s, 17, out=t), out=s)
+
+
+def zero_dropped_(x: Tensor, keep: Keep | None) -> Tensor:
+    """x_i = 0 where keep_i is false, in place; numpy multiplies by booleans without a mask of floats."""
+    if keep is not None:
+        values = x.detach().numpy()
+        np.multiply(values, keep, out=values)
+    return x
+
+
+def without_dropped(x: Tensor, keep: Keep | None) -> Tensor:
+    """x_i * keep_i in new memory; x itself if everything is kept."""
+    return x if keep is None else torch.from_numpy(np.multiply(x.detach().numpy(), keep))
+
+
+class MaskedScale(torch.autograd.Function):
+    r"""y = s * b * x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, keep: Keep, scale: float) -> Tensor:
+        ctx.keep, ctx.scale = keep, scale
+        return zero_dropped_(x * scale, keep)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+        return zero_dropped_(dy * ctx.scale, ctx.keep), None, None
+
+
+class FusedFeedForward(torch.autograd.Function):
     r"""y = LN(x + o(W_2 o(gelu(W_1 x + b_1)) + b_2)); o is dropout with the given masks; x (..., d)."""
 
     @staticmethod
@@ -53,7 +155,7 @@ class FeedForwardHalf(torch.autograd.Function):
         hidden = linear_gelu(rows, W1, b1) if before is None else F.gelu(before)
         z = linear(zero_dropped_(hidden, masks.inner), W2, b2 * masks.scale)
         z = zero_dropped_(z, masks.outer).add_(rows)
-        y, mean, rstd = torch.native_layer_norm(z, [z.shape[1]], gain, shift, EPSILON)
+        y, mean, rstd = torch.native_layer_norm(z, [z.shape[1]], gain, shift, LAYER_NORM_EPSILON)
         if recorded:
             ctx.save_for_backward(rows, before, hidden, z, mean, rstd, W1, W2, gain, shift)
             ctx.masks = masks
@@ -73,7 +175,7 @@ class FeedForwardHalf(torch.autograd.Function):
         return dx, None, None, dbefore.t() @ rows, _column_sums(dbefore), dW2, db2, dgain, dshift
 
 
-class AttentionHalf(torch.autograd.Function):
+class FusedAttention(torch.autograd.Function):
     r"""y = LN(x + o(W_o M + b_o)), M_h = o(softmax(Q_h K_h^T / \sqrt{d_h} + bias)) V_h; x (S, L, d).
 
     W_in, b_in : Q, K and V of all heads, (3 d, d) and (3 d,)
@@ -106,7 +208,7 @@ class AttentionHalf(torch.autograd.Function):
         kept = without_dropped(P, masks.inner)
         mixed = _merge_heads(torch.bmm(kept, qkv[2]), S)
         z = zero_dropped_(linear(mixed, W_out, b_out * masks.scale), masks.outer).add_(rows)
-        y, mean, rstd = torch.native_layer_norm(z, [d], gain, shift, EPSILON)
+        y, mean, rstd = torch.native_layer_norm(z, [d], gain, shift, LAYER_NORM_EPSILON)
         ctx.save_for_backward(rows, qkv, P, kept, mixed, z, mean, rstd, W_in, W_out, gain, shift)
         ctx.masks, ctx.n_heads = masks, n_heads
         return y.view(S, L, d)
@@ -148,7 +250,7 @@ def linear_gelu(x: Tensor, W: Tensor, b: Tensor) -> Tensor:
 def softmax_(scores: Tensor) -> Tensor:
     r"""exp(s_ij) / \sum_j exp(s_ij), in place; scores contiguous (..., L).
 
-    torch's softmax is slow on rows as short as 17. It is kept for scores whose exponentials would not fit.
+    torch's softmax is slow on rows as short as 17; it is used where exp(s_ij) could overflow.
     """
     lowest, highest = torch.aminmax(scores)
     if not (lowest > -_SAFE_EXPONENT and highest < _SAFE_EXPONENT):
@@ -206,7 +308,7 @@ def _merge_heads(x: Tensor, S: int) -> Tensor:
 
 
 def _transposed(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """x (..., e) with its leading axes in another order, contiguous; rows of e numbers are moved as one item each."""
+    """Permute the leading axes of x (..., e) into contiguous memory; a row of e numbers moves as one item."""
     values = x.contiguous().numpy()
     items = values.view(np.dtype((np.void, values.itemsize * values.shape[-1])))[..., 0]
     moved = np.ascontiguousarray(items.transpose(axes))
@@ -218,7 +320,7 @@ def _scale_queries(weight: Tensor, d_head: int) -> Tensor:
 
 
 def _scale_queries_(weight: Tensor, d_head: int) -> Tensor:
-    r"""Divide the third that makes queries by \sqrt{d_h}; the scores are then scaled for free."""
+    r"""Divide the query third of the weights by \sqrt{d_h}, in place, so that scores need no scaling."""
     weight[: len(weight) // 3] /= math.sqrt(d_head)
     return weight
 

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +9,8 @@ import torch
 from transpl._utils.errors import InputError
 from transpl.nn import Network, NetworkSettings, inference
 from transpl.nn.inference import class_probabilities, coarse_codes, codes_by_book
-from transpl.nn.transformer import sinusoids
+from transpl.nn.layers import sinusoids
+from transpl.nn.model import patch_mask, to_patches
 from transpl.windows import as_windows
 
 SMALL = NetworkSettings(n_classes=3, patch_length=4, width=16, n_coarse=4, n_fine=8, n_heads=2)
@@ -161,3 +164,16 @@ def test_inference_restores_the_mode(network):
 def test_impossible_settings_are_named(change, argument):
     with pytest.raises(InputError, match=f"^{argument}: expected"):
         NetworkSettings(**{"n_classes": 2, **change})
+
+
+def test_patches_are_consecutive_and_the_tail_is_dropped():
+    x = torch.arange(2 * 1 * 7).float().reshape(2, 1, 7)
+    patches = to_patches(x, 3)
+    assert patches.shape == (2, 1, 2, 3)
+    assert patches[0, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert patches[1, 0].tolist() == [[7, 8, 9], [10, 11, 12]]
+
+
+def test_only_patches_wholly_inside_a_window_are_real():
+    mask = patch_mask(torch.tensor([8, 7, 3]), 4, 2)
+    assert mask.tolist() == [[True, True], [True, False], [False, False]]
