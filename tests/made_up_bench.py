@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec, without_seed
-from transpl.benchmark.store import Store
+from transpl.benchmark.plan import RunSpec, settings_without_seed
+from transpl.benchmark.store import Result, Store
 from transpl.methods.registry import entries
 
 CHANNELS = {"channel_distances": [0.05, 0.4], "channel_weights": [0.94, 0.02]}
@@ -27,7 +26,7 @@ def spec(
 ) -> RunSpec:
     """A run of a registered method with the paper's settings and `changes`, or of any with `settings`."""
     known = entries().get(method)
-    chosen = dict(settings or {}) if known is None else without_seed(known.settings(dataset, **changes))
+    chosen = dict(settings or {}) if known is None else settings_without_seed(known.settings(dataset, **changes))
     return RunSpec(dataset, data, *pair, method, seed, chosen, goal)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tiny_bench import keep
 
 from transpl.benchmark.paper_tables import paper_table
-from transpl.benchmark.plan import Plan, rows_of, with_changes
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.plan import Plan, RunSpec, rows_of, with_changes
 from transpl.benchmark.store import Store
 from transpl.benchmark.tabulate import Reading, paper_table_from
 

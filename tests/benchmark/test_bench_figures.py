@@ -15,9 +15,8 @@ from tiny_bench import keep, plan, write_data
 from transpl import cli
 from transpl._utils.errors import UnreadableFile
 from transpl.benchmark import source_store
-from transpl.benchmark.execution import start_again
-from transpl.benchmark.runner import run_plan
-from transpl.benchmark.spec import without_seed
+from transpl.benchmark.plan import settings_without_seed
+from transpl.benchmark.runner import restore_run, run_plan
 from transpl.benchmark.store import Store
 from transpl.methods.registry import entry
 from transpl.report.figures import Choice, make_figure
@@ -51,7 +50,7 @@ def test_a_run_starts_again_as_it_was_and_nothing_is_trained(bench, monkeypatch)
 
     monkeypatch.setattr(source_store, "train_source", never)
     (spec,) = plan("transpl").runs()
-    method, pair = start_again(spec, bench)
+    method, pair = restore_run(spec, bench)
     again = method.one_shot_labels(pair.target).probabilities
     stored = Store(bench).arrays(spec)["initial_probabilities"]
     np.testing.assert_array_equal(again, stored)
@@ -108,7 +107,7 @@ def test_of_several_settings_the_papers_are_taken_or_one_must_be_named(bench, tm
     with refusal("set", "differ in patch_length"):
         chosen_runs(tmp_path, Choice())
     assert chosen_runs(tmp_path, Choice(settings={"patch_length": 8})) == [other]
-    papers = replace(first, settings=without_seed(entry("transpl").settings("small")))
+    papers = replace(first, settings=settings_without_seed(entry("transpl").settings("small")))
     keep(store, papers)
     assert chosen_runs(tmp_path, Choice()) == [papers]
 

@@ -16,7 +16,6 @@ from command_line import transpl
 from tiny_bench import CHANGES, half_files, plan, write_data
 from tiny_bench import SET as QUICK
 
-from transpl.benchmark import execution
 from transpl.benchmark.runner import run_plan
 from transpl.benchmark.store import Store
 
@@ -36,7 +35,6 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     monkeypatch.chdir(tmp_path)
-    execution._data.cache_clear()
     return tmp_path
 
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import transpl
 
 from transpl.benchmark.paper_tables import TABLES
-from transpl.benchmark.plan_file import read_plans
+from transpl.benchmark.plan import read_plans
 from transpl.benchmark.selection import RULES
 from transpl.benchmark.statistics import holm, least_p, signed_rank_p
 from transpl.methods import registry

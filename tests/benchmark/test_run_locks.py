@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from transpl.benchmark.locks import exclusive
+from transpl.benchmark.store import file_lock
 
 # As `exclusive` does it, without the seconds that importing it takes.
 HOLDER = """
@@ -34,22 +34,22 @@ def held_elsewhere(tmp_path):
 
 def test_who_does_not_wait_is_told_at_once(held_elsewhere):
     path, _ = held_elsewhere
-    with exclusive(path, wait=False) as mine:
+    with file_lock(path, wait=False) as mine:
         assert not mine
 
 
 def test_a_killed_process_lets_go(held_elsewhere):
     path, holder = held_elsewhere
     threading.Timer(0.3, holder.send_signal, [signal.SIGKILL]).start()
-    with exclusive(path) as mine:
+    with file_lock(path) as mine:
         assert mine
         assert holder.wait(10) == -signal.SIGKILL
 
 
 def test_the_lock_is_free_after_the_block_even_if_it_fails(tmp_path):
-    with pytest.raises(RuntimeError), exclusive(tmp_path / "locks" / "a"):
+    with pytest.raises(RuntimeError), file_lock(tmp_path / "locks" / "a"):
         raise RuntimeError
-    with exclusive(tmp_path / "locks" / "a", wait=False) as mine:
+    with file_lock(tmp_path / "locks" / "a", wait=False) as mine:
         assert mine
 
 
@@ -58,7 +58,7 @@ def test_two_in_one_process_exclude_each_other_too(tmp_path):
 
     def work():
         nonlocal inside, most
-        with exclusive(tmp_path / "lock"):
+        with file_lock(tmp_path / "lock"):
             inside += 1
             most = max(most, inside)
             time.sleep(0.05)

@@ -10,8 +10,8 @@ import pytest
 from conftest import refusal
 from tiny_bench import plan
 
-from transpl.benchmark.naming import distinct_names
-from transpl.benchmark.spec import RunSpec, data_fingerprint, without_seed
+from transpl.benchmark.plan import RunSpec, data_fingerprint, settings_without_seed
+from transpl.benchmark.progress import distinct_names
 from transpl.datasets import make_shifted
 from transpl.methods import registry
 from transpl.methods.no_adapt import NoAdapt
@@ -69,26 +69,29 @@ def test_a_spec_that_went_through_json_equals_itself():
 
 def test_a_method_gets_its_tuples_back(method_with_tuple):
     settings = WithTuple(sizes=(3, 4), random_state=7)
-    spec = replace(SPEC, method="of-tuples", seed=7, settings=without_seed(settings))
+    spec = replace(SPEC, method="of-tuples", seed=7, settings=settings_without_seed(settings))
     again = RunSpec.from_dict(json.loads(json.dumps(spec.as_dict())))
     assert again.method_settings() == settings
     assert hash(again.method_settings()) == hash(settings)
 
 
 def test_the_seed_is_not_among_the_settings():
-    one, two = (without_seed(SourceSettings(random_state=seed)) for seed in (0, 1))
+    one, two = (settings_without_seed(SourceSettings(random_state=seed)) for seed in (0, 1))
     assert one == two
     assert "random_state" not in one
 
 
 def test_a_whole_number_is_the_same_setting_as_the_fraction_it_equals():
-    whole, fraction = without_seed(AdaptSettings(adapt_lr=1)), without_seed(AdaptSettings(adapt_lr=1.0))
+    whole, fraction = (
+        settings_without_seed(AdaptSettings(adapt_lr=1)),
+        settings_without_seed(AdaptSettings(adapt_lr=1.0)),
+    )
     assert json.dumps(whole) == json.dumps(fraction)
     assert isinstance(whole["width"], int)
 
 
 def test_a_setting_that_is_gone_renames_no_older_run():
-    settings = without_seed(entry("transpl").settings("ucihar"))
+    settings = settings_without_seed(entry("transpl").settings("ucihar"))
     assert settings["vote"] == "mean"
     spec = replace(SPEC, method="transpl", settings=settings)
     assert spec.method_settings() == entry("transpl").settings("ucihar", random_state=SPEC.seed)

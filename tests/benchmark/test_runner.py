@@ -17,11 +17,10 @@ from tiny_bench import COUNTED, half_files, plan, write_data
 
 from transpl import datasets
 from transpl._utils.errors import InputError
-from transpl.benchmark import execution, runner
-from transpl.benchmark.comparing import compare
-from transpl.benchmark.execution import execute
+from transpl.benchmark import runner
 from transpl.benchmark.plugins import import_plugins
-from transpl.benchmark.runner import run_plan, staggered
+from transpl.benchmark.run import compare
+from transpl.benchmark.runner import execute, interleave_sources, run_plan
 from transpl.benchmark.store import Store
 from transpl.methods import registry
 from transpl.methods.softmax import Softmax
@@ -33,7 +32,6 @@ from transpl.nn.objectives import AdaptationObjective
 def home(tmp_path, monkeypatch):
     write_data(tmp_path / "data")
     monkeypatch.setenv("TRANSPL_DATA", str(tmp_path / "data"))
-    execution._data.cache_clear()
     return tmp_path / "bench"
 
 
@@ -179,8 +177,9 @@ def test_a_full_disk_fails_runs_and_nothing_else(home, monkeypatch):
 
 
 def test_other_data_than_the_plan_is_about_are_refused(home, tmp_path):
-    (spec,) = plan().runs()
     write_data(tmp_path / "data", seed=1)
+    (spec,) = plan().runs()
+    write_data(tmp_path / "data", seed=2)
     (done,) = run([spec], home)
     assert done.error.startswith("InputError: dataset: expected the small of the plan, got other values")
     assert Store(home).missing([spec]) == [spec]
@@ -308,7 +307,7 @@ def test_an_interrupted_adaptation_goes_on_where_it_was(home, monkeypatch):
 
 def test_source_models_come_in_turns():
     specs = plan("no-adapt", "softmax", pairs=[(0, 1), (0, 2), (1, 2)]).runs()
-    order = [(spec.source, spec.method) for spec in staggered(specs)]
+    order = [(spec.source, spec.method) for spec in interleave_sources(specs)]
     assert [source for source, _ in order[:4]] == [0, 1, 0, 1]
     assert sorted(order) == sorted((spec.source, spec.method) for spec in specs)
 

@@ -175,7 +175,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 
 
 def test_a_store_that_must_not_train_reads_what_is_there_and_refuses_the_rest(tmp_path, trainings):
-    never_trains = source_store.stored_only(tmp_path, "abc", "0")
+    never_trains = source_store.load_only(tmp_path, "abc", "0")
     with refusal(tmp_path, "no trained source network of domain 0", UnreadableFile):
         replace(source_model(), trainer=never_trains).train()
     assert trainings == []

@@ -12,7 +12,6 @@ import pytest
 from command_line import transpl
 from tiny_bench import COUNTED, SET, keep, plan, write_data
 
-from transpl.benchmark import execution
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.plan import Plan
 from transpl.benchmark.store import Store
@@ -27,7 +26,6 @@ def home(tmp_path, monkeypatch):
     write_data(tmp_path / "data")
     monkeypatch.setenv("TRANSPL_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    execution._data.cache_clear()
     registry.names()
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     return tmp_path
@@ -83,7 +81,7 @@ def test_a_dry_run_lists_and_does_nothing(command, home):
     assert out.splitlines() == [
         "small 0-1 no-adapt seed 0  ?",
         "small 0-1 softmax seed 0  ?",
-        "2 runs: 0 finished, 2 missing, 0 of them failed; nothing is known of how long they take",
+        "2 runs: 0 finished, 2 missing, 0 of them failed; no estimate of the time yet",
     ]
     assert not (home / "transpl-bench").exists()
 

@@ -9,8 +9,8 @@ from transpl._utils.errors import invalid
 from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
 from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.reading import Reading
-from transpl.benchmark.result import Result
 from transpl.benchmark.shelf import Choice, Shelf
+from transpl.benchmark.store import Result
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 _TWO_CLASSES = ("ptb",)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from transpl.benchmark.leaderboard_data import Contender
-from transpl.benchmark.spec import RunSpec, without_seed
+from transpl.benchmark.plan import RunSpec, settings_without_seed
 from transpl.methods.registry import entries, names
 
 _ABSENT = "absent"
@@ -65,7 +65,7 @@ class _Defaults:
             self._found[where] = (
                 _shared(self._strangers[where])
                 if known is None
-                else _as_text(without_seed(known.settings(spec.dataset)))
+                else _as_text(settings_without_seed(known.settings(spec.dataset)))
             )
         return self._found[where]
 

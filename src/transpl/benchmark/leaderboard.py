@@ -24,11 +24,10 @@ from transpl.benchmark.leaderboard_data import (
     Standing,
 )
 from transpl.benchmark.measures import METRICS
-from transpl.benchmark.result import Result, versions_of
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.plan import RunSpec
 from transpl.benchmark.spread import Spread, spread
 from transpl.benchmark.statistics import statistics_over_pairs
-from transpl.benchmark.store import Store
+from transpl.benchmark.store import Result, Store, package_versions
 
 RANKED_BY = ("accuracy", "macro_f1", "label_accuracy")
 _PERCENT = 100.0
@@ -52,7 +51,7 @@ def leaderboard_from(folder: Path) -> Leaderboard:
         _run(spec, result, store, set_names[spec.dataset, spec.data], contenders.of(spec).label)
         for spec, result in known
     )
-    return _assembled(runs, contenders, versions_of(result for _, result in known if result is not None))
+    return _assembled(runs, contenders, package_versions(result for _, result in known if result is not None))
 
 
 def _assembled(runs: Sequence[Run], contenders: Contenders, versions: Mapping[str, tuple[str, ...]]) -> Leaderboard:

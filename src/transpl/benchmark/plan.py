@@ -1,24 +1,134 @@
-"""From a few words (data sets, methods, seeds) to the list of runs they stand for. `plan_file` reads them from YAML."""
+"""What to run. A `Plan` (data set, rows, pairs, seeds) expands to `RunSpec`s, one for each single run.
+
+`read_plans` reads plans from YAML, a list (or one) of mappings:
+
+- dataset: ucihar
+  methods: [no-adapt, transpl]   # or `all`, or rows: [{label: ..., method: ..., changes: {...}, goal: label}]
+  pairs: [2-11, 6-23]            # default: all
+  seeds: 3                       # 0, 1 and 2; or a list
+  preset: paper
+  changes: {max_epochs: 100}
+  grid: {adapt_lr: [1e-3, 5e-4]}
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
 
 from transpl import datasets
-from transpl._utils.errors import check_choice, check_int, invalid
-from transpl.benchmark.comparing import check_changes, check_known, setting_names, settings_of
-from transpl.benchmark.spec import GOALS, RunSpec, data_fingerprint, without_seed
+from transpl._utils.errors import InputError, UnreadableFile, check_choice, check_int, invalid, unreadable_file
 from transpl.datasets import Dataset
-from transpl.methods.registry import entry, names
+from transpl.datasets.pairs import parse_pair
+from transpl.methods.registry import entries, entry, names
+from transpl.methods.settings import MethodSettings, recorded
+
+GOALS = ("adapt", "label")
+_DIGEST_LENGTH = 20
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Everything that decides the numbers of one run, and nothing else.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    data : str
+        Fingerprint of its values, see `data_fingerprint`: a changed data set makes a different run.
+    source, target : int
+        Domains of the pair.
+    method : str
+        Registered name.
+    seed : int
+        Seed of everything random.
+    settings : mapping
+        All settings of the method except the seed, as JSON stores them, so that a stored spec equals this one.
+    goal : {"adapt", "label"}
+        Adapt to the target and predict, or only label the target with the source model.
+    """
+
+    dataset: str
+    data: str
+    source: int
+    target: int
+    method: str
+    seed: int
+    settings: Mapping[str, Any]
+    goal: str = "adapt"
+
+    def __post_init__(self) -> None:
+        check_choice("goal", self.goal, GOALS)
+        check_int("seed", self.seed, least=0)
+        for name in ("source", "target", "seed"):
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+        try:
+            settings = json.loads(json.dumps(dict(self.settings), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            advice = "Use plain numbers, strings, lists and None."
+            raise invalid("settings", expected="values that JSON can hold", got=error, advice=advice) from None
+        object.__setattr__(self, "settings", settings)
+
+    @cached_property
+    def digest(self) -> str:
+        """The run's name on disk: the same on every machine and in every release."""
+        return short_digest(self.as_dict())
+
+    @property
+    def pair(self) -> str:
+        """The pair as "source-target"."""
+        return f"{self.source}-{self.target}"
+
+    def method_settings(self) -> MethodSettings:
+        """Settings to create the method with. Settings that no longer exist must have the one value that is left."""
+        Settings = entry(self.method).method.Settings
+        retired = Settings.retired
+        changed = {name: value for name, value in self.settings.items() if value != retired.get(name, value)}
+        if changed:
+            got = ", ".join(f"{name}={value}" for name, value in changed.items())
+            raise invalid("settings", expected=f"those of {self.method}", got=got, advice="Only older versions had it.")
+        values = {name: _with_tuples(value) for name, value in self.settings.items() if name not in retired}
+        return Settings(**values, random_state=self.seed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Create a spec from `as_dict`."""
+        check_fields(cls, values)
+        return cls(**values)
+
+    def __str__(self) -> str:
+        labels_only = " (labels only)" if self.goal == "label" else ""
+        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}{labels_only}"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method with some settings changed: one line of a table.
+    """A method with some settings changed: one row of a table.
 
-    goal : "adapt", or only "label" the target with the source model
+    Parameters
+    ----------
+    label : str
+        Name of the row.
+    method : str
+        Registered name.
+    changes : mapping
+        Settings that differ from the preset.
+    goal : {"adapt", "label"}
+        See `RunSpec`.
     """
 
     label: str
@@ -29,12 +139,29 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run: rows on pairs of a data set with some seeds.
+    """Rows to run on pairs of a data set, with some seeds.
 
-    pairs : as (source, target); empty for all pairs of the data set
-    grid : values to try for some settings, such as {"adapt_lr": [1e-3, 5e-4]}; every combination is a run
+    Parameters
+    ----------
+    dataset : str
+        Name of a prepared data set.
+    rows : tuple of Row
+        What to run, see `rows_of`.
+    pairs : tuple of (source, target)
+        Empty for all pairs of the data set.
+    seeds : tuple of int
+    preset : str
+        "paper", or a preset that some methods have, such as "adatime".
+    grid : mapping
+        Values to try for some settings, such as ``{"adapt_lr": [1e-3, 5e-4]}``; every combination is a run. A row
+        that changes a setting itself keeps its own value.
 
-    A row that changes a setting itself keeps its own value.
+    Examples
+    --------
+    >>> from transpl.benchmark import Plan, rows_of
+    >>> plan = Plan("synthetic", rows_of(["no-adapt", "softmax"]), pairs=((0, 1),), seeds=(0, 1))
+    >>> [str(spec) for spec in plan.runs()][:2]
+    ['synthetic 0-1 no-adapt seed 0', 'synthetic 0-1 no-adapt seed 1']
     """
 
     dataset: str
@@ -46,49 +173,42 @@ class Plan:
 
     def __post_init__(self) -> None:
         for row in self.rows:
-            check_changes([row.method], row.changes)
+            _check_changes([row.method], row.changes)
             check_choice("goal", row.goal, GOALS)
         for seed in self.seeds:
             check_int("seeds", seed, least=0)
         if not self.rows or not self.seeds:
-            lacking = "seeds" if self.rows else "rows"
-            raise invalid(lacking, expected="one or more", got="none", advice="A plan needs methods and seeds.")
-        _check_grid(self.grid, self.rows)
+            empty = "seeds" if self.rows else "rows"
+            raise invalid(empty, expected="one or more", got="none", advice="A plan needs methods and seeds.")
+        _check_setting_names("grid", self.grid, (row.method for row in self.rows))
+        for name, values in self.grid.items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                expected = f"a list of values for {name}"
+                raise invalid("grid", expected=expected, got=repr(values), advice="Give at least one.")
+            if all(name in row.changes for row in self.rows if name in setting_names(row.method)):
+                advice = "Either change it or try values."
+                raise invalid("grid", expected="settings that changes leave open", got=name, advice=advice)
 
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
-        """Every run, each once."""
-        dataset = datasets.load(self.dataset) if data is None else data
-        if dataset.groups is None:
-            self._refuse_methods_with_groups()
-        fingerprint = data_fingerprint(dataset)
-        found = [
-            RunSpec(
-                dataset=self.dataset,
-                data=fingerprint,
-                source=source,
-                target=target,
-                method=row.method,
-                seed=seed,
-                settings=settings,
-                goal=row.goal,
-            )
+        """Every run, each once. `data` replaces the prepared data set."""
+        data = datasets.load(self.dataset) if data is None else data
+        needs_groups = [row.method for row in self.rows if entry(row.method).method.needs_groups]
+        if needs_groups and data.groups is None:
+            expected = f"methods for a data set that does not say which windows belong together ({self.dataset})"
+            advice = "Leave it out, or prepare the data set with `group`."
+            raise invalid("methods", expected=expected, got=needs_groups[0], advice=advice)
+        fingerprint = data_fingerprint(data)
+        specs = [
+            RunSpec(self.dataset, fingerprint, source, target, row.method, seed, settings, row.goal)
             for row in self.rows
             for settings in self.settings_for(row)
             for seed in self.seeds
-            for source, target in self.pairs_of(dataset)
+            for source, target in self.pairs_of(data)
         ]
-        return list({spec.digest: spec for spec in found}.values())
-
-    def _refuse_methods_with_groups(self) -> None:
-        needing = [row.method for row in self.rows if entry(row.method).method.needs_groups]
-        if needing:
-            expected = f"methods for a data set that does not say which windows belong together ({self.dataset})"
-            raise invalid(
-                "methods", expected=expected, got=needing[0], advice="Leave it out, or prepare it with `group`."
-            )
+        return list({spec.digest: spec for spec in specs}.values())
 
     def pairs_of(self, data: Dataset) -> tuple[tuple[int, int], ...]:
-        """The pairs to run, all of them pairs of known domains."""
+        """The pairs to run; pairs of unknown domains are refused."""
         unknown = sorted({domain for pair in self.pairs for domain in pair} - set(data.domains))
         if unknown:
             expected = f"domains of {self.dataset} ({', '.join(map(str, data.domains))})"
@@ -96,69 +216,238 @@ class Plan:
         return self.pairs or data.pairs
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
-        """The settings of a row without the seed: one, or as many as the grid has for this method."""
-        unchanged = setting_names(row.method) - set(row.changes)
-        points = _points({name: self.grid[name] for name in self.grid if name in unchanged})
-        changes = [{**point, **row.changes} for point in points]
-        made = [settings_of([row.method], self.dataset, 0, self.preset, each)[row.method] for each in changes]
-        return [without_seed(settings) for settings in made]
+        """The settings of a row, without the seed: one, or one per point of the grid."""
+        tried = {name: self.grid[name] for name in self.grid if name in setting_names(row.method) - set(row.changes)}
+        points = [dict(zip(tried, values, strict=True)) for values in product(*tried.values())]
+        return [
+            settings_without_seed(
+                settings_of([row.method], self.dataset, 0, self.preset, {**point, **row.changes})[row.method]
+            )
+            for point in points
+        ]
+
+
+# Rows
 
 
 def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
-    """One row per method name; "all" stands for all that need no groups, which few data sets have.
+    """One row per method.
 
-    Changes apply to the methods that have the field.
+    Parameters
+    ----------
+    methods : iterable of str
+        Registered names; "all" stands for every method that needs no groups, which few data sets have.
+    changes : mapping, optional
+        Settings to change in the methods that have them.
     """
-    everywhere = tuple(name for name in names() if not entry(name).method.needs_groups)
-    wanted = dict.fromkeys(name for given in methods for name in (everywhere if given == "all" else (given,)))
-    return with_changes([Row(name, name) for name in wanted], changes or {})
+    without_groups = tuple(name for name in names() if not entry(name).method.needs_groups)
+    chosen = dict.fromkeys(name for given in methods for name in (without_groups if given == "all" else (given,)))
+    return with_changes([Row(name, name) for name in chosen], changes or {})
 
 
 def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, ...]:
-    """Rows with further settings changed, where their methods have them; a row's own changes win."""
-    every = tuple(rows)
-    if not every:
+    """Change settings of the rows whose methods have them; a row's own changes win."""
+    rows = tuple(rows)
+    if not rows:
         return ()
-    settings_of([row.method for row in every], "", 0, "paper", changes)  # refuses what none of them has
-    return tuple(replace(row, changes={**_known(row.method, changes), **row.changes}) for row in every)
+    settings_of([row.method for row in rows], "", 0, "paper", changes)  # refuses a setting that none of them has
+    return tuple(replace(row, changes={**_applicable(row.method, changes), **row.changes}) for row in rows)
 
 
 def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]:
-    """The rows of some methods; all if none is named. A name that no row has is refused."""
-    known, wanted = tuple(rows), set(methods) - {"all"}
-    if not wanted:
-        return known
-    have = {row.method for row in known}
-    if not wanted <= have:
-        got = ", ".join(sorted(wanted - have))
-        raise invalid(
-            "methods", expected=f"methods of the table ({', '.join(sorted(have))})", got=got, advice=_NOT_THERE
-        )
-    return tuple(row for row in known if row.method in wanted)
+    """The rows of these methods, or all rows if none is named; a name that no row has is refused."""
+    rows, wanted = tuple(rows), set(methods) - {"all"}
+    known = {row.method for row in rows}
+    if not wanted <= known:
+        expected, got = f"methods of the table ({', '.join(sorted(known))})", ", ".join(sorted(wanted - known))
+        raise invalid("methods", expected=expected, got=got, advice="Leave out --table to run other methods.")
+    return tuple(row for row in rows if not wanted or row.method in wanted)
 
 
-_NOT_THERE = "Leave out --table to run other methods."
+# Settings
 
 
-def _check_grid(grid: Mapping[str, Sequence[Any]], rows: Sequence[Row]) -> None:
-    check_known("grid", grid, (row.method for row in rows))
-    for name, values in grid.items():
-        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-            raise invalid(
-                "grid", expected=f"a list of values for {name}", got=repr(values), advice="Give at least one."
-            )
-    fixed = [name for name in grid if all(name in row.changes for row in rows if name in setting_names(row.method))]
-    if fixed:
-        got = ", ".join(fixed)
-        raise invalid("grid", expected="settings that changes leave open", got=got, advice="Leave one out.")
+def settings_of(
+    methods: Sequence[str],
+    dataset: str,
+    seed: int = 0,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> dict[str, MethodSettings]:
+    """The settings that `compare` runs each method with.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Registered names.
+    dataset : str
+        Name of the data set; an unknown one (your own) gets the defaults.
+    seed : int
+    preset : str
+        "paper", or a preset such as "adatime" for the methods that have it; the others take the paper's values.
+    changes : mapping, optional
+        Settings to change in the methods that have them; a name that none of them has is refused.
+
+    Returns
+    -------
+    dict
+        Method name -> settings.
+
+    Examples
+    --------
+    >>> from transpl.benchmark import settings_of
+    >>> settings_of(["softmax"], "wisdm", changes={"max_epochs": 40})["softmax"].max_epochs
+    40
+    """
+    changes = dict(changes or {})
+    known = {name for found in entries().values() for name in found.method.Settings.presets}
+    check_choice("preset", preset, ("paper", *sorted(known)))
+    _check_changes(methods, changes)
+    settings = {}
+    for name in methods:
+        Settings = entry(name).method.Settings
+        own_preset = preset if preset in Settings.presets else "paper"
+        settings[name] = Settings.for_dataset(dataset, own_preset, **_applicable(name, changes), random_state=seed)
+    return settings
 
 
-def _points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    points: list[dict[str, Any]] = [{}]
-    for name, values in grid.items():
-        points = [{**point, name: value} for point in points for value in values]
-    return points
+def setting_names(method: str) -> set[str]:
+    """The settings that a method has."""
+    return {each.name for each in fields(entry(method).method.Settings)}
 
 
-def _known(method: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
+    """Settings as they are recorded in a `RunSpec`: plain values without the seed; 1 and 1.0 are the same fraction."""
+    fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    return {
+        name: float(value) if name in fractions and type(value) is int else value
+        for name, value in recorded(settings).items()
+        if name != "random_state"
+    }
+
+
+def _applicable(method: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in changes.items() if name in setting_names(method)}
+
+
+def _check_changes(methods: Iterable[str], changes: Mapping[str, Any]) -> None:
+    _check_setting_names("changes", changes, methods)
+    if "random_state" in changes:
+        raise invalid("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
+
+
+def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterable[str]) -> None:
+    """Refuse settings that none of the methods has."""
+    methods = list(dict.fromkeys(methods))
+    unknown = sorted(set(settings) - {name for method in methods for name in setting_names(method)})
+    if unknown:
+        expected = f"settings of {', '.join(methods)}"
+        raise invalid(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
+
+
+# Digests
+
+
+def short_digest(value: Any) -> str:
+    """A short name for plain values: the same on every machine for equal values."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def data_fingerprint(dataset: Dataset) -> str:
+    """A short name for every window, label, domain and split of a data set."""
+    digest = hashlib.sha256()
+    for values in (dataset.X, dataset.y, dataset.domain_ids, dataset.split):
+        digest.update(f"{values.shape}{values.dtype.str}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()[:_DIGEST_LENGTH]
+
+
+def check_fields(cls: type, values: Mapping[str, Any]) -> None:
+    """Refuse values that are not exactly the fields of a dataclass."""
+    difference = set(values) ^ {each.name for each in fields(cls)}
+    if difference:
+        got = f"a difference in {', '.join(sorted(difference))}"
+        raise invalid("values", expected=f"the fields of a {cls.__name__}", got=got, advice="Run it again.")
+
+
+def _with_tuples(value: Any) -> Any:
+    """Turn lists back into tuples: settings are hashable."""
+    return tuple(_with_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+# YAML
+
+_OPTIONAL_KEYS = ("pairs", "seeds", "preset", "changes", "grid")
+_ADVICE = "See docs/benchmark.md."
+
+
+def read_plans(path: Path) -> list[Plan]:
+    """Read the plans of a YAML file."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
+    except (yaml.YAMLError, ValueError, OSError) as error:
+        raise unreadable_file(path, problem=f"not YAML ({error})", advice=_ADVICE) from None
+    try:
+        return [_parse_plan(values) for values in (content if isinstance(content, list) else [content])]
+    except InputError as error:
+        raise UnreadableFile(f"{path}: {error}") from None
+
+
+def _parse_plan(values: Any) -> Plan:
+    known = {"dataset", "methods", "rows", *_OPTIONAL_KEYS}
+    if not isinstance(values, dict) or not {"dataset"} <= set(values) <= known or not {"rows", "methods"} & set(values):
+        raise InputError(f"not a plan. Give dataset, methods or rows, and perhaps {', '.join(_OPTIONAL_KEYS)}.")
+    seeds = values.get("seeds", 1)
+    if not isinstance(seeds, list):
+        check_int("seeds", seeds, least=1)
+        seeds = range(seeds)
+    rows = [*rows_of(_parse_list("methods", values)), *map(_parse_row, _parse_list("rows", values))]
+    pairs = ("-".join(map(str, pair)) if isinstance(pair, list) else pair for pair in _parse_list("pairs", values))
+    return Plan(
+        dataset=str(values["dataset"]),
+        rows=with_changes(rows, _parse_mapping("changes", values)),
+        pairs=tuple(map(parse_pair, pairs)),
+        seeds=tuple(seeds),
+        preset=str(values.get("preset", "paper")),
+        grid=_parse_mapping("grid", values),
+    )
+
+
+def _parse_row(values: Any) -> Row:
+    if isinstance(values, str):
+        return Row(values, values)
+    if not isinstance(values, dict) or not {"method"} <= set(values) <= {"label", "method", "changes", "goal"}:
+        raise InputError(f"rows: not a row: {values}. Give method, and perhaps label, changes, goal.")
+    method = str(values["method"])
+    changes = _parse_mapping("changes", values)
+    return Row(str(values.get("label", method)), method, changes, values.get("goal", "adapt"))
+
+
+def _parse_list(name: str, values: dict[str, Any]) -> list[Any]:
+    found = values.get(name, [])
+    if not isinstance(found, (list, str)):
+        raise InputError(f"{name}: expected a list, got {found!r}. {_ADVICE}")
+    return [found] if isinstance(found, str) else found
+
+
+def _parse_mapping(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    found = values.get(name, {})
+    if not isinstance(found, dict):
+        raise InputError(f"{name}: expected names with values, got {found!r}. {_ADVICE}")
+    numbers: dict[str, Any] = _parse_numbers(found)
+    return numbers
+
+
+def _parse_numbers(value: Any) -> Any:
+    """Read 1e-3 as a number; YAML reads it as a string and wants 1.0e-3."""
+    if isinstance(value, dict):
+        return {name: _parse_numbers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_parse_numbers(each) for each in value]
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

@@ -9,7 +9,7 @@ from typing import Any
 from transpl._utils.errors import check_choice, invalid
 from transpl.benchmark.paper_tables import PaperTable
 from transpl.benchmark.plan import Plan, Row, with_changes
-from transpl.benchmark.selection import DEFAULT, RULES
+from transpl.benchmark.selection import DEFAULT_RULE, RULES
 
 _OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # their rows are methods, so that others may join
 
@@ -25,7 +25,7 @@ class Reading:
     preset: str = "paper"
     changes: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    select: str = DEFAULT
+    select: str = DEFAULT_RULE
     methods: Sequence[str] = ()
     data: Sequence[str] = ()
 

@@ -1,4 +1,4 @@
-"""One method on one pair, from a source model to scores."""
+"""One method on one pair, from a source model to scores; and several methods side by side."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -15,16 +15,83 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl import __version__
-from transpl.benchmark.details import details_of
-from transpl.benchmark.pair import Evaluator, Pair
-from transpl.benchmark.result import Result
+from transpl.benchmark.plan import settings_of
+from transpl.benchmark.protocol import Evaluator, Pair, split_pair
 from transpl.benchmark.selection import all_risks
-from transpl.methods import GroupedMethod, Method, PseudoLabels, SourceModel
+from transpl.benchmark.store import Result
+from transpl.datasets import Dataset
+from transpl.methods import GroupedMethod, Method, PseudoLabels, SourceModel, TransPLMethod
+from transpl.methods.registry import entry
+from transpl.methods.settings import MethodSettings, SourceSettings
+from transpl.nn import Execution
+from transpl.windows import Windows
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "POT")
 
 
-class Finished(NamedTuple):
+def compare(
+    dataset: Dataset,
+    pair: tuple[int, int],
+    methods: Sequence[str],
+    seed: int = 0,
+    execution: Execution | None = None,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> Iterator[Result]:
+    """Run several methods on one pair of domains, from the same source models.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    pair : (source, target)
+        Domains of the data set.
+    methods : sequence of str
+        Registered names, see `transpl methods`.
+    seed : int
+    execution : Execution, optional
+        Device, threads and progress bar.
+    preset, changes
+        See `settings_of`.
+
+    Yields
+    ------
+    Result
+        One per method, as soon as it is done. A method that fails yields a result with its `error`, and the others
+        go on; invalid arguments are refused before anything runs.
+
+    Examples
+    --------
+    >>> from transpl import datasets
+    >>> from transpl.benchmark import compare
+    >>> quick = {"max_epochs": 1, "width": 16}
+    >>> [result.method for result in compare(datasets.load("synthetic"), (0, 1), ["no-adapt"], changes=quick)]
+    ['no-adapt']
+    """
+    settings = settings_of(methods, dataset.name, seed, preset, changes)
+    visible, evaluator = split_pair(dataset, *pair)
+    execution = Execution() if execution is None else execution
+    models: dict[SourceSettings, SourceModel] = {}
+
+    def source_model(method: Method) -> SourceModel:
+        wanted = method.settings.source()
+        if method.uses_target_labels:
+            return SourceModel(*evaluator.labelled_rows(method, method.seed), wanted, execution)
+        if wanted not in models:
+            models[wanted] = SourceModel(visible.source, visible.validation, wanted, execution)
+        return models[wanted]
+
+    def result(name: str, chosen: MethodSettings) -> Result:
+        blank = Result(dataset.name, (int(pair[0]), int(pair[1])), name, seed, asdict(chosen))
+        try:
+            method = entry(name).method(chosen, execution)
+            return run_method(blank, method, source_model(method), visible, evaluator).result
+        except Exception as error:  # whatever a method raises, the others go on
+            return replace(blank, error=" ".join(f"{type(error).__name__}: {error}".split()))
+
+    return (result(name, chosen) for name, chosen in settings.items())
+
+
+class FinishedRun(NamedTuple):
     """A result, and the arrays that it was scored from."""
 
     result: Result
@@ -33,35 +100,39 @@ class Finished(NamedTuple):
 
 def run_method(
     blank: Result, method: Method, model: SourceModel, pair: Pair, evaluator: Evaluator, goal: str = "adapt"
-) -> Finished:
+) -> FinishedRun:
     """Adapt a method and score it; with goal "label", only let it label the target with the source model.
 
-    blank : the result as far as it is known before the run
+    blank : what the result says of the run before it starts
     """
     model = method.source_for(model)
     if method.starts_from_source:
-        model.train()  # before the clock starts: methods share it, and its time is told apart
+        model.train()  # before the clock starts: methods share the model, whose own time is recorded
     start = time.perf_counter()
     method.start_from(model)
     started = time.perf_counter()
-    answers = _adapted(method, pair, evaluator) if goal == "adapt" else _labelled(method, pair, evaluator)
-    answered = answers.probabilities
+    answers = (_adapt if goal == "adapt" else _label)(method, pair, evaluator)
+    probabilities, arrays = answers.probabilities, answers.arrays()
     result = replace(
         blank,
-        test={} if answered is None else evaluator.score(answered),
+        test={} if probabilities is None else evaluator.score(probabilities),
         pseudo_labels={when: evaluator.score_labels(found.labels) for when, found in answers.labels.items()},
-        risks={} if answered is None else all_risks(method, pair, evaluator, answered),
-        details=details_of(method, pair.target, evaluator),
+        risks={} if probabilities is None else all_risks(method, pair, evaluator, probabilities),
+        details=_details(method, pair.target, evaluator),
         seconds={
             "source": method.source.seconds if method.starts_from_source else 0.0,
             "start": started - start,
             **answers.seconds,
         },
         epochs={phase: len(records) for phase, records in method.history.items()},
-        versions=_versions(),
-        fingerprint=_fingerprint(answers, method.history),
+        versions={
+            "python": platform.python_version(),
+            "transpl": __version__,
+            **{name: version(name) for name in _PACKAGES},
+        },
+        fingerprint=_fingerprint(arrays, method.history),
     )
-    return Finished(result, answers.arrays())
+    return FinishedRun(result, arrays)
 
 
 class _Answers(NamedTuple):
@@ -70,16 +141,16 @@ class _Answers(NamedTuple):
     seconds: dict[str, float]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """By names that say what they are."""
-        found: dict[str, NDArray[Any]] = {}
+        """What is stored of the answers."""
+        arrays: dict[str, NDArray[Any]] = {}
         if self.probabilities is not None:
-            found["test_probabilities"] = self.probabilities
+            arrays["test_probabilities"] = self.probabilities
         for when, labels in self.labels.items():
-            found |= {f"{when}_{part}": values for part, values in labels._asdict().items()}
-        return found
+            arrays |= {f"{when}_{part}": values for part, values in labels._asdict().items()}
+        return arrays
 
 
-def _adapted(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
+def _adapt(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     prior = evaluator.prior_for(method)
     start = time.perf_counter()
     if isinstance(method, GroupedMethod) and method.needs_groups:
@@ -95,22 +166,34 @@ def _adapted(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     return _Answers(probabilities, labels, {"adapt": adapted - start, "predict": predicted - adapted})
 
 
-def _labelled(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
+def _label(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     start = time.perf_counter()
     labels = method.one_shot_labels(pair.target, evaluator.prior_for(method))
     return _Answers(None, {"initial": labels}, {"label": time.perf_counter() - start})
 
 
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "transpl": __version__,
-        **{name: version(name) for name in _PACKAGES},
-    }
+def _details(method: Method, target: Windows, evaluator: Evaluator) -> dict[str, Any]:
+    """What the method reports besides scores, as plain values."""
+    details = dict(method.details)
+    if method.learnt_rows is not None:
+        details["learnt_from"] = evaluator.score_learnt(method.learnt_rows)
+    if isinstance(method, TransPLMethod):
+        state = method.state
+        counts = method.count(target) if state.target_counts is None else state.target_counts
+        details |= {
+            "reconstruction_error": method.reconstruction_error(method.source.source.windows),
+            "codebooks": {
+                name: {"perplexity": usage.perplexity, "dead": len(usage.dead), "codes": len(usage.counts)}
+                for name, usage in state.codebook_usage.items()
+            },
+            "channel_distances": method.channel_distances(counts).tolist(),
+            "channel_weights": method.channel_weights(counts).tolist(),
+        }
+    return details
 
 
-def _fingerprint(answers: _Answers, history: Mapping[str, Any]) -> str:
-    whole = hashlib.sha256(json.dumps(history).encode())
-    for name, values in sorted(answers.arrays().items()):
-        whole.update(name.encode() + np.ascontiguousarray(values).tobytes())
-    return whole.hexdigest()
+def _fingerprint(arrays: Mapping[str, NDArray[Any]], history: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(history).encode())
+    for name, values in sorted(arrays.items()):
+        digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

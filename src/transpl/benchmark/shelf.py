@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from transpl._utils.errors import invalid
-from transpl.benchmark.plan import Plan, Row
-from transpl.benchmark.result import Result
-from transpl.benchmark.selection import best
-from transpl.benchmark.spec import RunSpec, short_digest
-from transpl.benchmark.store import Store
+from transpl.benchmark.plan import Plan, Row, RunSpec, short_digest
+from transpl.benchmark.selection import select_best
+from transpl.benchmark.store import Result, Store
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Shelf:
         done = {spec.digest: self.finished[spec.digest][1] for spec in exact if spec.digest in self.finished}
         if len(done) < candidates:
             return Choice(exact[0], None)  # a choice among some of the candidates would be another rule
-        name = next(iter(done)) if len(done) == 1 else best({d: r.risks for d, r in done.items()}, select)
+        name = next(iter(done)) if len(done) == 1 else select_best({d: r.risks for d, r in done.items()}, select)
         return Choice(self.planned[name], done[name])
 
     def _check_version(self, dataset: str) -> None:

@@ -17,9 +17,8 @@ from safetensors.torch import save as serialize
 from transpl import __version__
 from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import read_json, replacing, sha256, write_json
-from transpl.benchmark.locks import exclusive
-from transpl.benchmark.spec import short_digest
-from transpl.benchmark.store import remove_half_files
+from transpl.benchmark.plan import short_digest
+from transpl.benchmark.store import file_lock, remove_partial_files
 from transpl.methods import SourceModel
 from transpl.methods.source_model import Trained, train_source
 
@@ -35,13 +34,13 @@ def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceMode
     def trained(model: SourceModel) -> Trained:
         key = _key(data, domain, model)
         # Whoever comes second waits for the first, and then finds the network.
-        with exclusive(folder / f"{key}.lock"):
+        with file_lock(folder / f"{key}.lock"):
             return _found_or_trained(folder / key, model)
 
     return trained
 
 
-def stored_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
+def load_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
     """A way to come by the network of a source model that never trains: one that `folder` lacks is refused."""
 
     def trained(model: SourceModel) -> Trained:
@@ -69,7 +68,7 @@ def _key(data: str, domain: str, model: SourceModel) -> str:
 
 def _found_or_trained(home: Path, model: SourceModel) -> Trained:
     """Call it under the lock of `home`."""
-    remove_half_files(home)
+    remove_partial_files(home)
     found = _found(home, model)
     if found is None:
         _save(home, _train(model, home / "checkpoints"))

@@ -1,35 +1,96 @@
-"""Results in a folder: one JSON per run under the hash of its spec, written at once or not at all.
+"""The folder of a benchmark: one JSON file per run, named after the digest of its spec and written atomically.
 
 runs/<digest>.json, .npz     a finished run: spec, versions, scores; probabilities and pseudo-labels
 plans/<digest>.json          the runs that were asked for
 failures/<digest>.json       the last failure of a run that never finished: error, traceback, attempts
 sources/<digest>/            a trained source network (see `source_store`)
-checkpoints/<digest>/        a run in the making
-locks/<digest>               held while a run is made, by whichever process makes it
+checkpoints/<digest>/        an unfinished run
+locks/<digest>               held by the process that makes the run
 
-A file that cannot be read counts as absent, and a warning names it.
+A file that cannot be read counts as missing, and a warning names it.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import read_json, read_npz, replacing, write_json
-from transpl.benchmark.locks import exclusive
-from transpl.benchmark.result import Result
-from transpl.benchmark.spec import RunSpec, short_digest
+from transpl.benchmark.plan import RunSpec, check_fields, short_digest
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "transpl-run-1"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method did on a pair of domains, as plain values that survive JSON.
+
+    Attributes
+    ----------
+    dataset, pair, method, seed, settings
+        What was run: everything that decided the numbers.
+    test : dict
+        Scores on the target's test part.
+    pseudo_labels : dict
+        Scores on the target's train part of the labels that the method learned from: "initial", and "final" where it
+        relabelled. A method that learns from none is scored by its labels after adaptation.
+    seconds : dict
+        "source" (training the source model, which methods share), "start" (preparing from it), "adapt" and "predict";
+        or "label".
+    epochs : dict
+        Number of epochs by phase.
+    risks : dict
+        Risk of the adapted classifier by selection rule, lower is better (see `transpl.benchmark.selection`).
+    details : dict
+        What else the method reports, such as codebook usage, channel weights or the state of SHOT's guard.
+    versions : dict
+        Versions of Python, this package and the packages that the numbers depend on.
+    fingerprint : str
+        Hash of predictions, pseudo-labels and losses: equal for runs that agree to the last bit.
+    error : str or None
+        Why there are no scores.
+    """
+
+    dataset: str
+    pair: tuple[int, int]
+    method: str
+    seed: int
+    settings: dict[str, Any]
+    test: dict[str, float] = field(default_factory=dict)
+    pseudo_labels: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    risks: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "pair": list(self.pair)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Create a result from `as_dict`."""
+        check_fields(cls, values)
+        source, target = values["pair"]
+        return cls(**{**values, "pair": (source, target)})
 
 
 @dataclass(frozen=True)
@@ -43,9 +104,15 @@ class Failure:
 
 
 class Store:
-    """The results of a benchmark folder."""
+    """The runs of a benchmark folder.
 
-    def __init__(self, folder: Path) -> None:
+    Parameters
+    ----------
+    folder : Path
+        Folder that `transpl bench` writes.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     @property
@@ -59,152 +126,176 @@ class Store:
 
     def find(self, spec: RunSpec) -> Result | None:
         """The result of a run, or None if it is not finished."""
-        path = self._run(spec.digest)
-        if not path.exists():
-            return None
-        try:
-            return self._read(path)[1]
-        except UnreadableFile as problem:
-            _warn(problem)
-            return None
+        path = self._run_path(spec)
+        return next((result for _, result in self._readable([path])), None) if path.exists() else None
 
     def read(self, spec: RunSpec) -> Result:
-        """The result of a finished run; refused if there is none."""
-        return self._read(self._run(spec.digest))[1]
+        """The result of a run; an unfinished run is refused."""
+        return _read_run(self._run_path(spec))[1]
 
     def arrays(self, spec: RunSpec) -> dict[str, NDArray[Any]]:
         """The probabilities and pseudo-labels of a finished run."""
-        return read_npz(self._run(spec.digest).with_suffix(".npz"))
+        return read_npz(self._run_path(spec).with_suffix(".npz"))
 
     def write(self, spec: RunSpec, result: Result, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep a result; its JSON is written last, so that a run that has it is whole."""
-        path = self._run(spec.digest)
+        """Store a result. The JSON file is written last: a run that has it is complete."""
+        path = self._run_path(spec)
         with replacing(path.with_suffix(".npz")) as part, part.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
         write_json(path, {"format": FORMAT, "spec": spec.as_dict(), "result": result.as_dict()})
-        with suppress(OSError):  # from here on the run is finished, whatever cannot be tidied up
-            self._failure(spec.digest).unlink(missing_ok=True)
+        with suppress(OSError):  # the run is finished, even if the rest cannot be removed
+            self._failure_path(spec).unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints(spec), ignore_errors=True)
 
     def fail(self, spec: RunSpec, error: str, traceback: str, attempts: int) -> None:
-        """Keep the record of a run that came to nothing."""
+        """Store why a run has no result."""
         record = {"spec": spec.as_dict(), "error": error, "traceback": traceback, "attempts": attempts}
         with self.lock("failures"):
-            remove_half_files(self.folder / "failures")
-            write_json(self._failure(spec.digest), {"format": FORMAT, **record})
+            remove_partial_files(self.folder / "failures")
+            write_json(self._failure_path(spec), {"format": FORMAT, **record})
 
     def failure(self, spec: RunSpec) -> Failure | None:
-        """The last failure of an unfinished run, if there was one."""
-        path = self._failure(spec.digest)
+        """The last failure of an unfinished run, or None."""
+        path = self._failure_path(spec)
         if not path.exists() or self.has(spec):
             return None
         try:
-            record = _record(path, {"error", "traceback", "attempts"})
+            record = _read_record(path, {"error", "traceback", "attempts"})
         except UnreadableFile as problem:
             _warn(problem)
             return None
         return Failure(spec, record["error"], record["traceback"], record["attempts"])
 
     def results(self) -> Iterator[tuple[RunSpec, Result]]:
-        """All finished runs, in the order of their names."""
-        for path in _whole_files(self.folder / "runs"):
-            try:
-                yield self._read(path)
-            except UnreadableFile as problem:
-                _warn(problem)
+        """All finished runs, in the order of their digests."""
+        yield from self._readable(_json_files(self.folder / "runs"))
 
     def plan(self, specs: Sequence[RunSpec]) -> None:
-        """Remember which runs were asked for, so that a table knows what it lacks."""
+        """Record which runs were asked for, so that tables know what is missing."""
         runs = [spec.as_dict() for spec in specs]
         with self.lock("plans"):
-            remove_half_files(self.folder / "plans")
+            remove_partial_files(self.folder / "plans")
             write_json(self.folder / "plans" / f"{short_digest(runs)}.json", {"format": FORMAT, "runs": runs})
 
     def planned(self) -> list[RunSpec]:
         """All runs that were ever asked for."""
         found: dict[str, RunSpec] = {}
-        for path in _whole_files(self.folder / "plans"):
+        for path in _json_files(self.folder / "plans"):
             try:
-                found |= {spec.digest: spec for spec in _planned_in(path)}
+                specs = [RunSpec.from_dict(values) for values in _read_record(path, {"runs"})["runs"]]
             except UnreadableFile as problem:
                 _warn(problem)
+            except (ValueError, TypeError, KeyError) as error:
+                advice = "Run the same benchmark again."
+                _warn(unreadable_file(path, problem=f"not a plan ({error})", advice=advice))
+            else:
+                found |= {spec.digest: spec for spec in specs}
         return list(found.values())
 
     def known(self) -> dict[str, tuple[RunSpec, Result | None]]:
-        """By digest, every run that was asked for or is finished; its result is None if it is not."""
-        finished = {spec.digest: (spec, result) for spec, result in self.results()}
-        return {**{spec.digest: (spec, None) for spec in self.planned()}, **finished}
+        """Every run that was asked for or is finished, by digest; the result is None if it is not finished."""
+        planned: dict[str, tuple[RunSpec, Result | None]] = {spec.digest: (spec, None) for spec in self.planned()}
+        return planned | {spec.digest: (spec, result) for spec, result in self.results()}
 
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
-        """Those that are not finished."""
+        """The specs whose runs are not finished."""
         return [spec for spec in specs if not self.has(spec)]
 
     def lock(self, name: str, *, wait: bool = True) -> AbstractContextManager[bool]:
-        """Be the only one to make the run of this digest; see `exclusive`."""
-        return exclusive(self.folder / "locks" / name, wait=wait)
+        """Hold the lock of this name, such as a run's digest; see `file_lock`."""
+        return file_lock(self.folder / "locks" / name, wait=wait)
 
     def checkpoints(self, spec: RunSpec) -> Path:
-        """Where an unfinished run can be resumed from."""
+        """Folder that an unfinished run resumes from."""
         return self.folder / "checkpoints" / spec.digest
 
-    def remove_half_files(self, spec: RunSpec) -> None:
-        """Remove what a killed process left of a run beside its checkpoints; call it under the run's lock."""
-        remove_half_files(self.folder / "runs", f".{spec.digest}.")
+    def remove_partial_files(self, spec: RunSpec) -> None:
+        """Remove what a killed process left of a run, except checkpoints; the caller must hold the run's lock."""
+        remove_partial_files(self.folder / "runs", f".{spec.digest}.")
 
     def remove_old_checkpoints(self, specs: Iterable[RunSpec]) -> None:
-        """Remove the checkpoints of finished runs whose process was killed before it could."""
+        """Remove the checkpoints of finished runs whose process was killed before it could do so."""
         for spec in specs:
             if self.checkpoints(spec).exists() and self.has(spec):
                 shutil.rmtree(self.checkpoints(spec), ignore_errors=True)
 
-    def _run(self, digest: str) -> Path:
-        return self.folder / "runs" / f"{digest}.json"
+    def _run_path(self, spec: RunSpec) -> Path:
+        return self.folder / "runs" / f"{spec.digest}.json"
 
-    def _failure(self, digest: str) -> Path:
-        return self.folder / "failures" / f"{digest}.json"
+    def _failure_path(self, spec: RunSpec) -> Path:
+        return self.folder / "failures" / f"{spec.digest}.json"
 
     @staticmethod
-    def _read(path: Path) -> tuple[RunSpec, Result]:
-        record = _record(path, {"spec", "result"})
-        try:
-            spec, result = RunSpec.from_dict(record["spec"]), Result.from_dict(record["result"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise _damaged(path, f"not a result ({error})") from None
-        if spec.digest != path.stem:
-            raise _damaged(path, "changed since it was written")
-        return spec, result
+    def _readable(paths: Iterable[Path]) -> Iterator[tuple[RunSpec, Result]]:
+        for path in paths:
+            try:
+                yield _read_run(path)
+            except UnreadableFile as problem:
+                _warn(problem)
 
 
-def remove_half_files(folder: Path, prefix: str = ".") -> None:
-    """Remove files that a killed process never finished; whoever calls this must be the only one to write them."""
+@contextmanager
+def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock between processes inside the block; the system releases the lock of a process that dies.
+
+    Yields True. With wait=False it yields False at once if another process holds the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        acquired = True
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                acquired = False
+        yield acquired
+    finally:
+        os.close(descriptor)
+
+
+def remove_partial_files(folder: Path, prefix: str = ".") -> None:
+    """Remove files that a killed process never finished; no other process may be writing them."""
     for path in folder.glob(f"{prefix}*.part*"):
         with suppress(OSError):
             path.unlink()
 
 
-def _whole_files(folder: Path) -> list[Path]:
-    """JSON files but for those still being written, whose names begin with a dot."""
-    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+def package_versions(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:
+    """The versions of each package that the runs were made with."""
+    found: dict[str, set[str]] = {}
+    for result in results:
+        for name, version in result.versions.items():
+            found.setdefault(name, set()).add(version)
+    return {name: tuple(sorted(versions)) for name, versions in found.items()}
 
 
-def _planned_in(path: Path) -> list[RunSpec]:
-    runs = _record(path, {"runs"})["runs"]
+def _read_run(path: Path) -> tuple[RunSpec, Result]:
+    record = _read_record(path, {"spec", "result"})
     try:
-        return [RunSpec.from_dict(values) for values in runs]
+        spec, result = RunSpec.from_dict(record["spec"]), Result.from_dict(record["result"])
     except (ValueError, TypeError, KeyError) as error:
-        raise unreadable_file(path, problem=f"not a plan ({error})", advice="Run the same benchmark again.") from None
+        raise _damaged(path, f"not a result ({error})") from None
+    if spec.digest != path.stem:
+        raise _damaged(path, "changed since it was written")
+    return spec, result
 
 
-def _record(path: Path, keys: set[str]) -> dict[str, Any]:
+def _read_record(path: Path, keys: set[str]) -> dict[str, Any]:
     record = read_json(path)
     if not isinstance(record, dict) or record.get("format") != FORMAT or not keys <= set(record):
         raise _damaged(path, "not written by this version of transpl")
     return record
 
 
+def _json_files(folder: Path) -> list[Path]:
+    """JSON files, without those still being written, whose names begin with a dot."""
+    return sorted(path for path in folder.glob("*.json") if not path.name.startswith("."))
+
+
 def _damaged(path: Path, problem: str) -> UnreadableFile:
-    return unreadable_file(path, problem=problem, advice="`transpl bench` makes it anew.")
+    return unreadable_file(path, problem=problem, advice="`transpl bench` writes it again.")
 
 
 def _warn(problem: UnreadableFile) -> None:
-    warnings.warn(f"{problem} It counts as missing.", stacklevel=1)  # whoever asks, a file is named once
+    warnings.warn(f"{problem} It counts as missing.", stacklevel=1)  # one place, so that each file is named once

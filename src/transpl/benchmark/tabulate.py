@@ -11,12 +11,12 @@ from transpl.benchmark.blocks import SCORES, Block, block_of, blocks_of
 from transpl.benchmark.equal_seeds import means_over_equal_seeds
 from transpl.benchmark.measures import BY_NAME
 from transpl.benchmark.paper_tables import PaperTable, paper_table
+from transpl.benchmark.plan import RunSpec
 from transpl.benchmark.published import AVERAGE, Figure, figure
 from transpl.benchmark.reading import Reading
-from transpl.benchmark.result import Result, versions_of
 from transpl.benchmark.shelf import Choice, Shelf
-from transpl.benchmark.spec import RunSpec
 from transpl.benchmark.spread import spread
+from transpl.benchmark.store import Result, package_versions
 from transpl.benchmark.table_data import Cell, Column, TableData
 from transpl.benchmark.table_data import Row as TableRow
 from transpl.datasets.pairs import PUBLISHED
@@ -203,7 +203,7 @@ def _method_notes(shelf: Shelf, blocks: Iterable[Block]) -> Iterator[str]:
 def _version_notes(blocks: Iterable[Block]) -> Iterator[str]:
     """Which packages had several versions among the runs of the table."""
     results = (choice.result for block in blocks for choice in block.every())
-    found = versions_of(result for result in results if result is not None)
+    found = package_versions(result for result in results if result is not None)
     several = [f"{name} {', '.join(found[name])}" for name in sorted(found) if len(found[name]) > 1]
     if several:
         yield f"Runs were made with several versions: {'; '.join(several)}."

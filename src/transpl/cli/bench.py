@@ -13,8 +13,7 @@ from transpl.cli.options import say, setting_value, split_setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transpl.benchmark.plan import Plan
-    from transpl.benchmark.spec import RunSpec
+    from transpl.benchmark.plan import Plan, RunSpec
     from transpl.benchmark.statistics import PairedTest
     from transpl.benchmark.store import Store
     from transpl.benchmark.tabulate import Reading
@@ -64,8 +63,8 @@ def bench(
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
-    from transpl.benchmark.listing import missing_lines, status_lines
     from transpl.benchmark.plugins import import_plugins
+    from transpl.benchmark.progress import missing_lines, status_lines
     from transpl.benchmark.store import Store
 
     store = Store(out)
@@ -182,8 +181,7 @@ def _plans(
     grid: Sequence[str] | None,
 ) -> list[Plan]:
     from transpl.benchmark.paper_tables import paper_table
-    from transpl.benchmark.plan import Plan, only_methods, rows_of, with_changes
-    from transpl.benchmark.plan_file import read_plans
+    from transpl.benchmark.plan import Plan, only_methods, read_plans, rows_of, with_changes
     from transpl.datasets.pairs import parse_pair
 
     if plan is not None:
@@ -211,11 +209,11 @@ def _used(store: Store, argument: str) -> Store:
 
 
 def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
-    from transpl.benchmark.progress import watched
+    from transpl.benchmark.progress import show_progress
     from transpl.benchmark.runner import run_plan
 
     failed = 0
-    for done in watched(run_plan(specs, out, **how), specs, out, how["jobs"]):
+    for done in show_progress(run_plan(specs, out, **how), specs, out, how["jobs"]):
         failed += done.error is not None
     return failed
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from transpl._utils.errors import invalid
+from transpl.benchmark.plan import RunSpec, settings_without_seed
 from transpl.benchmark.shelf import identity
-from transpl.benchmark.spec import RunSpec, without_seed
 from transpl.benchmark.store import Store
 from transpl.methods.registry import entry
 from transpl.report.figures.choice import Choice
@@ -64,7 +64,7 @@ def _of_one_setting(dataset: str, runs: list[RunSpec]) -> list[RunSpec]:
             groups.setdefault(identity(spec.method, spec.settings), []).append(spec)
     if len(groups) == 1:
         return next(iter(groups.values()))
-    papers = identity(METHOD, without_seed(entry(METHOD).settings(dataset)))
+    papers = identity(METHOD, settings_without_seed(entry(METHOD).settings(dataset)))
     if papers in groups:
         return groups[papers]
     got = f"several that differ in {', '.join(_differences(group[0] for group in groups.values()))}"

@@ -10,8 +10,8 @@ import numpy as np
 
 from transpl import datasets
 from transpl._utils.errors import invalid, unreadable_file
-from transpl.benchmark.execution import start_again
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.plan import RunSpec
+from transpl.benchmark.runner import restore_run
 from transpl.benchmark.store import Store
 from transpl.jobs.one import load_model
 from transpl.jobs.sample import FILE, load_sample
@@ -59,7 +59,7 @@ def _need_one_dataset(runs: list[RunSpec]) -> None:
 
 def _of_run(spec: RunSpec, folder: Path, say: Say) -> Subject:
     say(f"reading {spec.dataset} {spec.pair}, seed {spec.seed}")
-    method, pair = start_again(spec, folder)
+    method, pair = restore_run(spec, folder)
     data = datasets.load(spec.dataset)
     sides = BothSides(pair.source.windows, pair.target, np.arange(len(pair.target)))
     return Subject(

@@ -14,7 +14,7 @@ from conftest import refusal
 from tiny_bench import half_files, keep, made_up
 
 from transpl._utils.errors import UnreadableFile
-from transpl.benchmark.spec import RunSpec
+from transpl.benchmark.plan import RunSpec
 from transpl.benchmark.store import Store
 
 SPEC = RunSpec("small", "abc", 0, 1, "softmax", 0, {"width": 16, "betas": (0.9, 0.99), "prior": None})
@@ -139,7 +139,7 @@ def test_half_files_of_a_run_are_removed_and_those_of_others_left_alone(store):
     names = [f".{spec.digest}.{kind}.q3.part.{kind}" for spec in (SPEC, OTHER) for kind in ("json", "npz")]
     for name in names:
         (store.folder / "runs" / name).touch()
-    store.remove_half_files(SPEC)
+    store.remove_partial_files(SPEC)
     assert sorted(path.name for path in half_files(store.folder)) == sorted(names[2:])
     assert store.has(SPEC)
 

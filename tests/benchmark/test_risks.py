@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import expit
 
-from transpl.nn.risks import density_ratio, dev, iwcv, source_risk
+from transpl.benchmark.selection import density_ratio, dev, iwcv, source_risk
 
 MODEST = settings(deadline=None, max_examples=40)
 WEIGHTS = arrays(np.float64, st.integers(1, 9), elements=st.floats(0.01, 100))
@@ -102,7 +102,7 @@ def test_density_ratio_is_by_the_learning_rate_that_tells_held_out_rows_apart_be
 
         return SimpleNamespace(predict_proba=predict_proba)
 
-    monkeypatch.setattr("transpl.nn.risks._fit", fit)
+    monkeypatch.setattr("transpl.benchmark.selection._fit", fit)
     like_source, like_target = density_ratio(np.zeros((20, 1)), np.ones((20, 1)), [[0.0], [1.0]], seed=0)
     assert like_source < 0.1
     assert like_target > 10

@@ -9,23 +9,32 @@ import pytest
 from conftest import refusal
 from tiny_bench import CHANGES
 
-from transpl.benchmark.pair import split_pair
-from transpl.benchmark.selection import DEFAULT, RULES, Evidence, Rule, all_risks, best
+from transpl.benchmark.protocol import split_pair
+from transpl.benchmark.selection import (
+    DEFAULT_RULE,
+    RULES,
+    Rule,
+    SelectionEvidence,
+    all_risks,
+    dev,
+    iwcv,
+    select_best,
+    source_risk,
+)
 from transpl.datasets import make_shifted
 from transpl.methods.registry import create
 from transpl.nn import Execution
-from transpl.nn.risks import dev, iwcv, source_risk
 
 MAY_SEE = {
     "source_risk": {"source_losses"},
-    "iwcv": {"source_losses", "target_likeness"},
-    "dev": {"source_losses", "target_likeness"},
+    "iwcv": {"source_losses", "weights"},
+    "dev": {"source_losses", "weights"},
     "few_shot": {"few_shot_risk"},
     "target_oracle": {"test_risk"},
 }
 EVIDENCE = {
     "source_losses": np.array([0.1, 0.4, 0.3]),
-    "target_likeness": np.array([0.5, 1.5, 1.2]),  # of a mean of 1 two rules would be the same
+    "weights": np.array([0.5, 1.5, 1.2]),  # of a mean of 1 two rules would be the same
     "few_shot_risk": 0.7,
     "test_risk": 0.9,
 }
@@ -51,18 +60,18 @@ def test_a_rule_looks_at_its_evidence_only(name):
 
 def test_the_rules_are_the_known_risks():
     evidence = SimpleNamespace(**EVIDENCE)
-    losses, weights = EVIDENCE["source_losses"], EVIDENCE["target_likeness"]
+    losses, weights = EVIDENCE["source_losses"], EVIDENCE["weights"]
     assert RULES["source_risk"].judge(evidence) == source_risk(losses)
     assert RULES["iwcv"].judge(evidence) == iwcv(weights, losses)
     assert RULES["dev"].judge(evidence) == dev(weights, losses) != iwcv(weights, losses)
     assert RULES["few_shot"].judge(evidence) == 0.7
     assert RULES["target_oracle"].judge(evidence) == 0.9
-    assert DEFAULT == "source_risk"
+    assert DEFAULT_RULE == "source_risk"
     assert "ORACLE" in RULES["target_oracle"].what
 
 
 def test_a_rule_without_its_evidence_has_no_opinion():
-    evidence = SimpleNamespace(**{**EVIDENCE, "target_likeness": None})
+    evidence = SimpleNamespace(**{**EVIDENCE, "weights": None})
     assert RULES["dev"].judge(evidence) is None
     assert RULES["source_risk"].judge(evidence) is not None
 
@@ -76,7 +85,7 @@ def test_held_out_rows_that_look_like_the_target_weigh_more():
         source=SimpleNamespace(windows=here), target=there, validation=SimpleNamespace(windows=held_out)
     )
     method = SimpleNamespace(features=lambda windows: windows, seed=0)
-    weights = Evidence(method, pair, None, None).target_likeness
+    weights = SelectionEvidence(method, pair, None, None).weights
     assert np.corrcoef(np.log(weights), held_out[:, 0])[0, 1] > 0.5
 
 
@@ -105,7 +114,7 @@ def test_every_rule_judges_an_adapted_method(adapted):
 
 def test_rules_without_target_labels_do_not_ask_the_evaluator(adapted):
     method, pair, *_ = adapted
-    evidence = Evidence(method, pair, None, None)
+    evidence = SelectionEvidence(method, pair, None, None)
     for name in ("source_risk", "iwcv", "dev"):
         assert RULES[name].judge(evidence) == all_risks(*adapted)[name]
     with pytest.raises(AttributeError):
@@ -115,7 +124,9 @@ def test_rules_without_target_labels_do_not_ask_the_evaluator(adapted):
 def test_source_risk_does_not_look_at_the_target(adapted):
     method, pair, *_ = adapted
     blind = SimpleNamespace(validation=pair.validation)
-    assert RULES["source_risk"].judge(Evidence(method, blind, None, None)) == all_risks(*adapted)["source_risk"]
+    assert (
+        RULES["source_risk"].judge(SelectionEvidence(method, blind, None, None)) == all_risks(*adapted)["source_risk"]
+    )
 
 
 def test_one_target_window_is_too_few_to_look_like_the_target(adapted):
@@ -126,12 +137,12 @@ def test_one_target_window_is_too_few_to_look_like_the_target(adapted):
 
 def test_the_lowest_risk_wins_and_the_first_of_equals():
     risks = {"a": {"dev": 0.3, "iwcv": 1.0}, "b": {"dev": 0.1, "iwcv": 1.0}, "c": {"dev": 0.2, "iwcv": 1.0}}
-    assert best(risks, "dev") == "b"
-    assert best(risks, "iwcv") == "a"
+    assert select_best(risks, "dev") == "b"
+    assert select_best(risks, "iwcv") == "a"
 
 
 def test_a_rule_that_is_unknown_or_that_some_lack_is_refused():
     with refusal("rule", "one of 'source_risk'"):
-        best({"a": {}}, "accuracy")
+        select_best({"a": {}}, "accuracy")
     with refusal("rule", "runs with a dev, got none in a, c"):
-        best({"a": {}, "b": {"dev": 1.0}, "c": {}}, "dev")
+        select_best({"a": {}, "b": {"dev": 1.0}, "c": {}}, "dev")

@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import refusal
 
-from transpl.benchmark.plugins import absolute, import_plugins, plugin_versions
+from transpl.benchmark.plugins import import_plugins, plugin_versions, resolve_plugin
 from transpl.methods import registry
 
 METHOD = '''
@@ -77,7 +77,7 @@ def test_the_hash_of_a_file_is_its_version(plugin):
 
 def test_paths_become_absolute_and_modules_stay(plugin, monkeypatch):
     monkeypatch.chdir(plugin.parent)
-    assert [absolute("mine.py"), absolute("a.module")] == [str(plugin), "a.module"]
+    assert [resolve_plugin("mine.py"), resolve_plugin("a.module")] == [str(plugin), "a.module"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from conftest import refusal
 
 from transpl.benchmark import Evaluator, Pair, split_pair
-from transpl.benchmark.pair import SHOTS
+from transpl.benchmark.protocol import SHOTS
 from transpl.datasets import make_shifted
 from transpl.methods import LearntRows
 from transpl.methods.registry import create

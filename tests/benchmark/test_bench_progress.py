@@ -11,11 +11,15 @@ import pytest
 from rich.console import Console
 from tiny_bench import keep, made_up, plan
 
-from transpl.benchmark import progress
-from transpl.benchmark.estimate import Timings, in_words
-from transpl.benchmark.listing import missing_lines, status_lines
-from transpl.benchmark.progress import watched
-from transpl.benchmark.runner import Done
+from transpl.benchmark.progress import (
+    ProgressView,
+    RunTimings,
+    format_duration,
+    missing_lines,
+    show_progress,
+    status_lines,
+)
+from transpl.benchmark.runner import RunOutcome
 from transpl.benchmark.store import Store
 from transpl.datasets import make_shifted
 
@@ -32,7 +36,7 @@ def finished(*times):
 
 
 def test_a_run_takes_as_long_as_the_median_of_its_like():
-    timings = Timings(finished(1.0, 3.0, 100.0))
+    timings = RunTimings(finished(1.0, 3.0, 100.0))
     assert timings.seconds(SPECS[1]) == 4.0
     assert timings.seconds(SPECS[2]) is None, "another method"
     assert timings.seconds(replace(SPECS[1], dataset="other")) is None
@@ -41,25 +45,25 @@ def test_a_run_takes_as_long_as_the_median_of_its_like():
 
 def test_runs_with_the_same_settings_are_judged_by_before_others():
     longer = replace(SPECS[0], settings={**SPECS[0].settings, "max_epochs": 200})
-    timings = Timings([*finished(1.0), (longer, made_up(longer, seconds=seconds(499.0)))])
+    timings = RunTimings([*finished(1.0), (longer, made_up(longer, seconds=seconds(499.0)))])
     assert timings.seconds(SPECS[1]) == 2.0
     assert timings.seconds(longer) == 500.0
     assert timings.seconds(replace(longer, settings={})) == pytest.approx(251.0), "unknown settings: all of the method"
 
 
 def test_source_models_are_counted_once_each_and_work_is_shared():
-    timings = Timings(finished(4.0))
+    timings = RunTimings(finished(4.0))
     assert timings.total(SPECS[:2], jobs=1) == (5.0 + 5.0 + 2 * 60.0, 0)
     assert timings.total(SPECS[:2], jobs=2) == (65.0, 0)
     assert timings.total(SPECS, jobs=1) == (130.0, 2)
-    assert Timings([]).total(SPECS, jobs=1) == (0.0, 4)
+    assert RunTimings([]).total(SPECS, jobs=1) == (0.0, 4)
 
 
 @pytest.mark.parametrize(
     ("time", "words"), [(4.4, "4 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (9000, "2.5 h")]
 )
 def test_times_in_words(time, words):
-    assert in_words(time) == words
+    assert format_duration(time) == words
 
 
 # Lists
@@ -92,7 +96,7 @@ def test_what_is_complete(tmp_path):
 
 
 def test_a_first_run_of_unknown_length_is_not_said_to_take_no_time(tmp_path):
-    assert list(missing_lines(Store(tmp_path), SPECS, 1))[-1].endswith("; nothing is known of how long they take")
+    assert list(missing_lines(Store(tmp_path), SPECS, 1))[-1].endswith("no estimate of the time yet")
 
 
 # Live
@@ -102,9 +106,9 @@ BRACKETS = "NotReadable: [/a/x] is not [bold]markup[/bold]"
 
 
 def ends():
-    yield Done(SPECS[0], made_up(SPECS[0], 0.875))
-    yield Done(SPECS[1], None, BRACKETS)
-    yield Done(replace(SPECS[2], goal="label"), made_up(replace(SPECS[2], goal="label"), 0.5))
+    yield RunOutcome(SPECS[0], made_up(SPECS[0], 0.875))
+    yield RunOutcome(SPECS[1], None, BRACKETS)
+    yield RunOutcome(replace(SPECS[2], goal="label"), made_up(replace(SPECS[2], goal="label"), 0.5))
 
 
 def specs():
@@ -112,7 +116,7 @@ def specs():
 
 
 def test_a_log_has_one_line_per_run(tmp_path, capsys):
-    assert [done.spec for done in watched(ends(), specs(), tmp_path, 1)] == specs()[:3]
+    assert [done.spec for done in show_progress(ends(), specs(), tmp_path, 1)] == specs()[:3]
     assert capsys.readouterr().err.splitlines() == [
         "small 0-1 no-adapt seed 0: accuracy 87.5",
         f"small 1-2 no-adapt seed 0: failed: {BRACKETS}",
@@ -122,7 +126,7 @@ def test_a_log_has_one_line_per_run(tmp_path, capsys):
 
 def test_a_terminal_has_a_table_and_keeps_what_failed(tmp_path):
     screen = Console(file=io.StringIO(), force_terminal=True, width=150)
-    assert len(list(watched(ends(), specs(), tmp_path, 2, screen))) == 3
+    assert len(list(show_progress(ends(), specs(), tmp_path, 2, screen))) == 3
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.file.getvalue())
     assert "transpl bench" in shown
     assert f"small 1-2 no-adapt seed 0: failed: {BRACKETS}" in shown
@@ -131,19 +135,19 @@ def test_a_terminal_has_a_table_and_keeps_what_failed(tmp_path):
 def test_the_table_counts_done_running_failed_and_left(tmp_path):
     store = Store(tmp_path)
     keep(store, SPECS[0], seconds=seconds(29.0))
-    view = progress._View(SPECS, tmp_path, jobs=2)
+    view = ProgressView(SPECS, tmp_path, jobs=2)
     assert counts(view)[:4] == ["1/4", "2", "0", "3"]
     assert counts(view)[5] == "?"
-    view.add(Done(SPECS[1], None, BRACKETS))
+    view.add(RunOutcome(SPECS[1], None, BRACKETS))
     assert counts(view)[:4] == ["1/4", "2", "1", "2"]
-    view.add(Done(SPECS[2], made_up(SPECS[2])))
+    view.add(RunOutcome(SPECS[2], made_up(SPECS[2])))
     assert counts(view)[:4] == ["2/4", "1", "1", "1"]
     assert counts(view)[5] != "?"
 
 
 def test_before_the_first_run_former_ones_tell_the_time_left(tmp_path):
     keep(Store(tmp_path), SPECS[0], seconds=seconds(29.0))
-    view = progress._View(SPECS[:2], tmp_path, jobs=1)
+    view = ProgressView(SPECS[:2], tmp_path, jobs=1)
     view.start = time.monotonic() - 20
     assert counts(view)[4:] in (["20 s", "10 s"], ["21 s", "9 s"])
 

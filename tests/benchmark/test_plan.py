@@ -12,9 +12,7 @@ from tiny_bench import CHANGES, plan
 
 from transpl._utils.errors import UnreadableFile
 from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
-from transpl.benchmark.plan import Plan, Row, only_methods, rows_of, with_changes
-from transpl.benchmark.plan_file import read_plans
-from transpl.benchmark.spec import without_seed
+from transpl.benchmark.plan import Plan, Row, only_methods, read_plans, rows_of, settings_without_seed, with_changes
 from transpl.datasets import make_shifted
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.registry import entry, names
@@ -42,10 +40,10 @@ def test_a_run_that_two_rows_ask_for_is_one_run():
 
 def test_settings_are_those_of_the_method_for_the_data_set():
     (wisdm,) = Plan("wisdm", rows_of(["transpl"])).settings_for(Row("transpl", "transpl"))
-    assert wisdm == without_seed(entry("transpl").settings("wisdm"))
+    assert wisdm == settings_without_seed(entry("transpl").settings("wisdm"))
     assert (wisdm["width"], wisdm["sigma"]) == (128, 0.1)
     (adatime,) = Plan("wisdm", rows_of(["deepcoral"]), preset="adatime").settings_for(Row("d", "deepcoral"))
-    assert adatime == without_seed(entry("deepcoral").settings("wisdm", "adatime"))
+    assert adatime == settings_without_seed(entry("deepcoral").settings("wisdm", "adatime"))
 
 
 def test_changes_go_to_the_methods_that_have_them():
