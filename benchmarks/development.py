@@ -21,8 +21,7 @@ from transpl import datasets
 from transpl._utils.metrics import accuracy, calibration_error, macro_f1
 from transpl.council import Council, CouncilSettings, Hearing
 from transpl.council.shifts import TURNS, Shift, find_triads
-from transpl.markov.labels import Labelled
-from transpl.windows import Windows, as_windows
+from transpl.windows import Labelled, Windows, as_windows
 
 # No target of the paper's pairs is a target here, except in HHAR, where all nine users are.
 PAIRS = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from transpl.markov import TransitionCounts
-from transpl.markov.evidence import class_log_probabilities
-from transpl.markov.explanation import CouncilExplanation, Explanation
-from transpl.markov.explanation.nearest import SourceCodes, nearest_windows
+from transpl.council import CouncilExplanation
+from transpl.markov import Explanation, TransitionCounts, class_log_probabilities
+from transpl.markov.nearest import SourceCodes, nearest_windows
 
 CLASSES = np.array(["sit", "stand", "walk"])
 CHANNELS = ("acc_x", "acc_y", "acc_z", "gyro")

@@ -10,7 +10,7 @@ import pytest
 from conftest import TINY, make_waves
 
 from transpl import TransPL
-from transpl.markov.explanation import load_explanation
+from transpl.council import load_explanation
 
 GUIDE = (Path(__file__).parents[1] / "docs" / "guide.md").read_text(encoding="utf-8")
 

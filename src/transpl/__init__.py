@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from transpl._utils.errors import InputError
     from transpl.estimator.classifier import TransPL
     from transpl.jobs.many import AdaptedTarget, adapt_many
-    from transpl.markov import Drift, Explanation, PseudoLabels, ShiftReport
+    from transpl.markov import Drift, Explanation, ShiftReport
+    from transpl.windows import PseudoLabels
 
 try:
     __version__ = version("transpl")
@@ -36,11 +37,11 @@ __all__ = [
 
 _HOME = {
     "AdaptedTarget": "transpl.jobs.many",
-    "Drift": "transpl.markov.drift",
-    "Explanation": "transpl.markov.explanation",
+    "Drift": "transpl.markov",
+    "Explanation": "transpl.markov",
     "InputError": "transpl._utils.errors",
-    "PseudoLabels": "transpl.markov.labels",
-    "ShiftReport": "transpl.markov.explanation",
+    "PseudoLabels": "transpl.windows",
+    "ShiftReport": "transpl.markov",
     "TransPL": "transpl.estimator.classifier",
     "adapt_many": "transpl.jobs.many",
 }

@@ -1,22 +1,22 @@
-"""The array contract: windows are (n, channels, time), float32, finite.
+"""The array contract: windows are (n, channels, time), float32, finite; and the labels that belong to windows.
 
-Three forms are accepted wherever an argument is called `X`:
+An argument called `X` takes three forms:
 
 * an array of shape (n, channels, time);
 * an array of shape (n, time): one channel;
 * a list of arrays of shape (channels, T_i): windows of unequal length.
 
-A memory-mapped array (`np.load(path, mmap_mode="r")`) is not copied as a whole: it is checked piece by piece, and
-becomes float32 where a part of it is used.
+A memory-mapped array (`np.load(path, mmap_mode="r")`) is never copied as a whole: it is checked piece by piece and
+converted to float32 only where a part of it is used.
 
-Missing values are an error in a window. In a *recording* they are gaps: `cut` makes windows on
-both sides of a gap and none across it.
+Missing values are an error in a window. In a *recording* they are gaps: `cut` makes windows on both sides of a gap and
+none across it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,22 +24,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_int, invalid
 
-BATCH = 32  # windows that pass a network at once; larger batches leave the processor's cache and are slower
-CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; whole batches
+UNKNOWN = -1  # the class index of a window without a label
+BATCH = 32  # windows per forward pass of a network; larger batches no longer fit the processor's cache
+CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; a multiple of BATCH
+MAX_VALUE = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _CHECKED_AT_ONCE = 1 << 20  # numbers
-LARGEST = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
-_REAL = "biuf"
-_TIMES = "mM"  # numpy's kinds of durations and dates, which it would take for numbers
+_REAL = "biuf"  # numpy's kinds of real numbers
+_TIMES = "mM"  # numpy's kinds of dates and durations, which it would convert to numbers
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
 _NAN_ADVICE = "Fill the missing values, or cut the recording with transpl.windows.cut, which leaves gaps out."
+_RANGE_ADVICE = "Rescale or clip them."
 
 
 @dataclass(frozen=True)
 class Windows:
     """Checked windows.
 
-    values : (n, channels, time) float32, or a view of the caller's memory map; zeros behind the end of a shorter window
-    lengths : (n,) int64; how many time steps of each window are real
+    Attributes
+    ----------
+    values : (n, channels, time) array
+        float32, or a view of the caller's memory map. A shorter window is padded with zeros.
+    lengths : (n,) int64 array
+        The number of real time steps of each window.
     """
 
     values: NDArray[Any]
@@ -49,18 +55,18 @@ class Windows:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Windows:
-        """Choose rows: a slice is a view, any other choice a copy in memory."""
+        """Select rows: a slice gives a view, anything else a copy in memory."""
         chosen = Windows(self.values[rows], self.lengths[rows])
         return chosen if isinstance(rows, slice) else chosen.in_memory()
 
     def in_memory(self) -> Windows:
-        """The same windows as a contiguous float32 array that may be written to; themselves if they are one."""
+        """Return the windows as a writable, contiguous float32 array, copied only if they are not one yet."""
         if isinstance(self.values, np.memmap):
             return Windows(np.array(self.values, np.float32, order="C"), self.lengths)
         return Windows(np.require(self.values, np.float32, ["C", "A", "W"]), self.lengths)
 
     def chunks(self, size: int) -> Iterator[tuple[slice, Windows]]:
-        """Consecutive parts of at most `size` windows, each with the rows it takes."""
+        """Yield consecutive parts of at most `size` windows, each with its rows."""
         for first in range(0, len(self), size):
             rows = slice(first, min(first + size, len(self)))
             yield rows, self[rows]
@@ -71,28 +77,170 @@ class Windows:
 
     @property
     def ragged(self) -> bool:
-        """True if some window is shorter than the array."""
+        """Whether some window is shorter than the array."""
         return bool((self.lengths < self.values.shape[2]).any())
 
 
-def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_length: int = 1) -> Windows:
-    """Check `X` and return it as `Windows`; the caller's array is never modified, and shared only if memory-mapped.
+@dataclass(frozen=True)
+class Labelled:
+    """Windows and their class indices `y` in 0..n_classes-1; a class may have no windows."""
 
-    `n_channels` is demanded if given; every window must have at least `min_length` time steps.
+    windows: Windows
+    y: NDArray[np.int64]
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.windows, Windows):
+            got = type(self.windows).__name__
+            raise invalid("windows", expected="Windows", got=got, advice="Call as_windows(X) first.")
+        y = np.asarray(self.y)
+        if y.shape != (len(self.windows),):
+            expected = f"one label per window ({len(self.windows)})"
+            raise invalid("y", expected=expected, got=f"shape {y.shape}", advice="Check the lengths of X and y.")
+        if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= self.n_classes:
+            expected = f"class indices 0..{self.n_classes - 1}"
+            raise invalid("y", expected=expected, got=f"{y.dtype} {y.min()}..{y.max()}", advice="Number the classes.")
+
+
+class LearntRows(NamedTuple):
+    """The target rows that a method trained on in its last epoch, and the labels it used."""
+
+    rows: NDArray[np.int64]  # (m,)
+    labels: NDArray[np.int64]  # (m,)
+
+
+class PseudoLabels(NamedTuple):
+    """Labels that a method gave to unlabelled windows."""
+
+    labels: NDArray  # (n,)
+    confidence: NDArray[np.float64]  # (n,), for ranking
+    probabilities: NDArray[np.float64]  # (n, K), rows sum to 1
+
+    @classmethod
+    def from_probabilities(cls, p: NDArray[np.float64]) -> PseudoLabels:
+        """Label each window argmax_k p_k with confidence max_k p_k."""
+        return cls(p.argmax(axis=1), p.max(axis=1), p)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetInfo:
+    """What is known about a target besides its windows; everything is optional.
+
+    Attributes
+    ----------
+    prior : (K,) array or None
+        Class proportions of the target.
+    few_labels : (n,) int array or None
+        Class indices that a person assigned to some windows, `UNKNOWN` (-1) for the others.
+    groups : (n,) int array or None
+        The recording or patient of each window. All windows of a group have one label, unless `smooth` is set.
+    smooth : bool
+        Windows are in time order (within each group) and seldom change class from one to the next.
+    """
+
+    prior: NDArray[np.float64] | None = None
+    few_labels: NDArray[np.int64] | None = None
+    groups: NDArray[np.int64] | None = None
+    smooth: bool = False
+
+    def check(self, n: int, n_classes: int) -> None:
+        """Raise unless everything fits a target of `n` windows and `n_classes` classes."""
+        if self.prior is not None and np.shape(self.prior) != (n_classes,):
+            expected = f"{n_classes} class proportions"
+            raise invalid("prior", expected=expected, got=f"shape {np.shape(self.prior)}", advice="Pass one per class.")
+        for name in ("few_labels", "groups"):
+            values = getattr(self, name)
+            if values is not None and (values.shape != (n,) or values.dtype.kind not in "iu"):
+                got = f"{values.dtype} of shape {values.shape}"
+                raise invalid(name, expected=f"{n} whole numbers", got=got, advice="Pass one per window.")
+        if (
+            self.few_labels is not None
+            and n
+            and not UNKNOWN <= self.few_labels.min() <= self.few_labels.max() < n_classes
+        ):
+            expected, got = (
+                f"class indices 0..{n_classes - 1}, or -1",
+                f"{self.few_labels.min()}..{self.few_labels.max()}",
+            )
+            raise invalid("few_labels", expected=expected, got=got, advice="Number the classes.")
+
+    def at(self, rows: NDArray[np.int64]) -> TargetInfo:
+        """Return what is known about some of the windows."""
+        few_labels, groups = (None if part is None else part[rows] for part in (self.few_labels, self.groups))
+        return replace(self, few_labels=few_labels, groups=groups)
+
+
+def override_labels(labels: PseudoLabels, known: NDArray[np.int64] | None) -> PseudoLabels:
+    """Replace pseudo-labels by known labels (n,), with confidence and probability 1; -1 keeps the pseudo-label."""
+    if known is None:
+        return labels
+    is_known = known != UNKNOWN
+    return PseudoLabels(
+        np.where(is_known, known, labels.labels),
+        np.where(is_known, 1.0, labels.confidence),
+        override_probabilities(labels.probabilities, known),
+    )
+
+
+def override_probabilities(probabilities: NDArray[np.float64], known: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """Set probabilities (n, K) to one-hot rows where the label is known; -1 keeps a row."""
+    if known is None:
+        return probabilities
+    return np.where((known != UNKNOWN)[:, None], np.eye(probabilities.shape[1])[known], probabilities)
+
+
+def evenly_spaced(n: int, at_most: int) -> NDArray[np.int64]:
+    """Return at most `at_most` evenly spaced row numbers of 0..n-1, the first and the last included.
+
+    >>> evenly_spaced(10, 4)
+    array([0, 3, 6, 9])
+    """
+    if n <= at_most:
+        return np.arange(n)
+    return np.linspace(0, n - 1, at_most).round().astype(np.int64)
+
+
+def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_length: int = 1) -> Windows:
+    """Check `X` and convert it to `Windows`; the caller's array is never modified, and shared only if memory-mapped.
+
+    Parameters
+    ----------
+    X : array (n, channels, time) or (n, time), list of arrays (channels, T_i), or Windows
+    name : str
+        What error messages call the argument.
+    n_channels : int, optional
+        Refuse any other number of channels.
+    min_length : int
+        Refuse windows with fewer time steps.
+
+    Examples
+    --------
+    >>> windows = as_windows([np.ones((3, 50)), np.ones((3, 40))])
+    >>> windows.values.shape, windows.lengths, windows.ragged
+    ((2, 3, 50), array([50, 40]), True)
     """
     if isinstance(X, Windows):
-        windows = _refuse_empty(X, name)
+        windows = _check_not_empty(X, name)
     elif isinstance(X, list | tuple) and any(_has_two_axes(series) for series in X):
         windows = _from_list(X, name)
     else:
         windows = _from_array(X, name)
-    _check_channels(windows, n_channels, name)
-    _check_lengths(windows, min_length, name)
+    if n_channels is not None and windows.n_channels != n_channels:
+        expected, advice = f"{n_channels} channel(s), as in fit", "Pass the same channels in the same order."
+        raise invalid(name, expected=expected, got=windows.n_channels, advice=advice)
+    shortest = int(windows.lengths.min())
+    if shortest < min_length:
+        expected = f"windows of at least {min_length} time steps (two patches)"
+        got, advice = (
+            f"a window of {shortest} (n_features = {shortest})",
+            "Use longer windows or a smaller patch_length.",
+        )
+        raise invalid(name, expected=expected, got=got, advice=advice)
     return windows
 
 
 class Cut(NamedTuple):
-    """Windows cut from one recording, and where each starts in it."""
+    """Windows cut from one recording, and the sample at which each starts."""
 
     windows: NDArray[np.float32]  # (n, channels, length)
     starts: NDArray[np.int64]  # (n,)
@@ -101,11 +249,26 @@ class Cut(NamedTuple):
 def cut(
     recording: ArrayLike, length: int, step: int, *, breaks: ArrayLike | None = None, name: str = "recording"
 ) -> Cut:
-    """Cut a (channels, time) recording into windows of `length` samples, one every `step` samples.
+    """Cut a recording into windows of `length` samples, one every `step` samples.
 
-    No window contains a missing value (NaN in any channel), and none spans a break: `breaks[t]`
-    is true where sample t does not continue sample t - 1 (see `time_breaks`, `label_breaks`).
-    Each uninterrupted run is cut from its own start; what is left at its end is dropped.
+    No window contains a missing value (NaN in any channel) and none spans a break. Each uninterrupted run is cut from
+    its own start; the remainder at its end is dropped.
+
+    Parameters
+    ----------
+    recording : (channels, time) array
+    length, step : int
+    breaks : (time,) bool array, optional
+        True where a sample does not continue the one before; see `time_breaks` and `label_breaks`.
+    name : str
+        What error messages call the recording.
+
+    Examples
+    --------
+    >>> recording = np.arange(10.0)[None]
+    >>> recording[0, 4] = np.nan
+    >>> cut(recording, length=3, step=2).starts
+    array([0, 5, 7])
     """
     values = _as_float32(recording, name)
     if values.ndim != 2:
@@ -114,8 +277,9 @@ def cut(
         )
     check_int("length", length, least=1)
     check_int("step", step, least=1)
-    _refuse_infinity(_look_through(values), name)
-    starts = _window_starts(_runs(values, breaks, name), length, step)
+    _check_values(values, name, allow_missing=True)
+    runs = _runs(values, breaks, name)
+    starts = np.array([start for first, end in runs for start in range(first, end - length + 1, step)], np.int64)
     if len(starts) == 0:
         return Cut(np.empty((0, values.shape[0], length), np.float32), starts)
     view = np.lib.stride_tricks.sliding_window_view(values, length, axis=1)  # (channels, T - length + 1, length)
@@ -123,17 +287,21 @@ def cut(
 
 
 def name_channels(names: Sequence[str] | None, n_channels: int) -> tuple[str, ...]:
-    """Return one name per channel; without names they are channel_0, channel_1 and so on."""
+    """Return one name per channel: those given, or channel_0, channel_1 and so on."""
     if names is None:
         return tuple(f"channel_{c}" for c in range(n_channels))
     if isinstance(names, str) or len(names) != n_channels:
         got = repr(names) if isinstance(names, str) else len(names)
-        raise invalid("channel_names", expected=f"{n_channels} names", got=got, advice="One per channel.")
+        raise invalid("channel_names", expected=f"{n_channels} names", got=got, advice="Pass one per channel.")
     return tuple(str(name) for name in names)
 
 
 def time_breaks(time: ArrayLike, *, tolerance: float = 1.5) -> NDArray[np.bool_]:
-    """Mark samples that come more than `tolerance` usual steps after the one before, or not after it."""
+    """Mark samples that follow the one before by more than `tolerance` median time steps, or do not follow it.
+
+    >>> time_breaks([0.0, 0.1, 0.2, 0.9, 1.0])
+    array([False, False, False,  True, False])
+    """
     steps = np.diff(np.asarray(time, dtype=np.float64))
     forward = steps[steps > 0]
     usual = float(np.median(forward)) if len(forward) else 0.0
@@ -142,7 +310,11 @@ def time_breaks(time: ArrayLike, *, tolerance: float = 1.5) -> NDArray[np.bool_]
 
 
 def label_breaks(labels: ArrayLike) -> NDArray[np.bool_]:
-    """Mark samples whose label differs from the label of the sample before."""
+    """Mark samples whose label differs from the one before.
+
+    >>> label_breaks(["sit", "sit", "walk"])
+    array([False, False,  True])
+    """
     values = np.asarray(labels)
     return np.concatenate([[False], values[1:] != values[:-1]])[: len(values)]
 
@@ -150,34 +322,28 @@ def label_breaks(labels: ArrayLike) -> NDArray[np.bool_]:
 def _has_two_axes(series: Any) -> bool:
     try:
         return np.ndim(series) == 2
-    except ValueError:  # rows of unequal length: let the conversion complain
+    except ValueError:  # rows of unequal length: the conversion gives the better message
         return True
 
 
 def _from_list(X: Sequence[Any], name: str) -> Windows:
     series = [_as_float32(window, f"{name}[{i}]") for i, window in enumerate(X)]
-    shapes = {window.shape[0] if window.ndim == 2 else None for window in series}
-    if len(shapes) != 1 or None in shapes:
-        raise invalid(
-            name,
-            expected="a list of (channels, time) arrays with the same channels",
-            got=f"shapes {sorted({str(window.shape) for window in series})}",
-            advice=_SHAPE_ADVICE,
-        )
+    if any(window.ndim != 2 for window in series) or len({len(window) for window in series}) != 1:
+        expected = "a list of (channels, time) arrays with the same channels"
+        got = f"shapes {sorted({str(window.shape) for window in series})}"
+        raise invalid(name, expected=expected, got=got, advice=_SHAPE_ADVICE)
     lengths = np.array([window.shape[1] for window in series], dtype=np.int64)
-    values = np.zeros((len(series), series[0].shape[0], int(lengths.max())), np.float32)
+    values = np.zeros((len(series), len(series[0]), int(lengths.max())), np.float32)
     for i, window in enumerate(series):
-        _refuse_missing(window, f"{name}[{i}]")
+        _check_values(window, f"{name}[{i}]")
         values[i, :, : lengths[i]] = window
-    return _refuse_empty(Windows(values, lengths), name)
+    return _check_not_empty(Windows(values, lengths), name)
 
 
-def _refuse_empty(windows: Windows, name: str) -> Windows:
+def _check_not_empty(windows: Windows, name: str) -> Windows:
     if windows.values.size == 0:
-        shape = windows.values.shape
-        raise invalid(
-            name, expected="at least one window, channel and time step", got=f"shape {shape}", advice="Pass data."
-        )
+        expected, got = "at least one window, channel and time step", f"shape {windows.values.shape}"
+        raise invalid(name, expected=expected, got=got, advice="Pass data.")
     return windows
 
 
@@ -188,156 +354,90 @@ def _from_array(X: Any, name: str) -> Windows:
     if values.ndim != 3:
         raise invalid(name, expected="an array (n, channels, time)", got=f"shape {values.shape}", advice=_SHAPE_ADVICE)
     n, channels, time = values.shape
-    if n == 0:
-        raise invalid(
-            name, expected="at least one window", got=f"0 sample(s) (shape={values.shape})", advice="Pass data."
-        )
+    if n == 0:  # this wording and the next are what scikit-learn's estimator checks look for
+        got = f"0 sample(s) (shape={values.shape})"
+        raise invalid(name, expected="at least one window", got=got, advice="Pass data.")
     if channels == 0 or time == 0:
-        raise invalid(
-            name,
-            expected="at least one channel and time step",
-            got=f"0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required",
-            advice=_SHAPE_ADVICE,
-        )
-    _refuse_missing(values, name)
+        got = f"0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is required"
+        raise invalid(name, expected="at least one channel and time step", got=got, advice=_SHAPE_ADVICE)
+    _check_values(values, name)
     return Windows(values, np.full(n, time, dtype=np.int64))
 
 
 def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
-        raise invalid(
-            name, expected="a dense array", got=f"a sparse {type(X).__name__}", advice="Call .toarray() on it."
-        )
+        got = f"a sparse {type(X).__name__}"
+        raise invalid(name, expected="a dense array", got=got, advice="Call .toarray() on it.")
     try:
         array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else X)
     except ValueError:
-        raise invalid(
-            name, expected="numbers in a regular array", got="rows of unequal shape", advice=_SHAPE_ADVICE
-        ) from None
+        expected, got = "numbers in a regular array", "rows of unequal shape"
+        raise invalid(name, expected=expected, got=got, advice=_SHAPE_ADVICE) from None
     if array.dtype.kind in _TIMES:
         raise invalid(name, expected="numbers", got=f"times ({array.dtype})", advice="Leave time out of the channels.")
     if np.iscomplexobj(array):
-        raise invalid(
-            name,
-            expected="real numbers",
-            got="Complex data not supported",
-            advice="Pass real and imaginary parts as channels.",
-        )
+        advice = "Pass real and imaginary parts as channels."
+        raise invalid(name, expected="real numbers", got="Complex data not supported", advice=advice)
     try:
         with np.errstate(over="ignore"):
             return array.astype(np.float32)
     except OverflowError:
-        advice = "Rescale or clip them."
-        raise invalid(name, expected="numbers that fit float32", got="a larger whole number", advice=advice) from None
+        expected, got = "numbers that fit float32", "a larger whole number"
+        raise invalid(name, expected=expected, got=got, advice=_RANGE_ADVICE) from None
     except ValueError as error:
         raise invalid(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE) from None
-    except TypeError as error:  # scikit-learn's rules ask for a TypeError where entries are no numbers at all
+    except TypeError as error:  # scikit-learn expects a TypeError where entries are not numbers at all
         raise TypeError(f"{name}: expected numbers, got {array.dtype} data ({error}). {_SHAPE_ADVICE}") from None
 
 
 def _with_nan(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
-    """Masked values as NaN, which integers and booleans have no room for; times, which are refused, as they are."""
+    """Fill masked values with NaN, converting integers and booleans to float; leave times, which are refused later."""
     if X.dtype.kind in _TIMES:
         return np.asarray(X)
     filled: NDArray[Any] = np.ma.filled(X.astype(np.float64) if X.dtype.kind in "biu" else X, np.nan)
     return filled
 
 
-class _Found(NamedTuple):
-    """What an array holds as float32: how many NaN, how many infinities, and its largest absolute value."""
-
-    missing: int
-    infinite: int
-    largest: float
-
-
 @np.errstate(over="ignore")
-def _look_through(values: NDArray[Any]) -> _Found:
+def _check_values(values: NDArray[Any], name: str, *, allow_missing: bool = False) -> None:
+    """Raise if the values, as float32, are NaN, infinite or too large."""
     missing = infinite = 0
     largest = 0.0
-    for part in _float32_parts(values):
-        finite = np.isfinite(part)
-        if not finite.all():
-            absent = int(np.isnan(part).sum())
-            missing += absent
-            infinite += int(part.size - finite.sum()) - absent
-            part = part[finite]
-        largest = max(largest, float(part.max(initial=0.0)), -float(part.min(initial=0.0)))
-    return _Found(missing, infinite, largest)
-
-
-def _float32_parts(values: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
-    """All numbers of an array of any layout and real type, in pieces of bounded size."""
-    return np.nditer(  # type: ignore[return-value]  # of one operand it yields arrays, not tuples
+    parts = np.nditer(  # pieces of bounded size, whatever the layout and type
         values,
         flags=["external_loop", "buffered", "zerosize_ok"],
         op_dtypes=[np.dtype(np.float32)],
         casting="unsafe",
         buffersize=_CHECKED_AT_ONCE,
     )
-
-
-def _refuse_missing(values: NDArray[Any], name: str) -> None:
-    found = _look_through(values)
-    if found.missing:
-        raise invalid(name, expected="finite numbers", got=f"{found.missing} NaN value(s)", advice=_NAN_ADVICE)
-    _refuse_infinity(found, name)
-
-
-def _refuse_infinity(found: _Found, name: str) -> None:
-    if found.infinite:
-        raise invalid(
-            name,
-            expected="finite numbers that fit float32",
-            got=f"{found.infinite} infinite value(s) (infinity)",
-            advice="Rescale or clip them.",
-        )
-    if found.largest > LARGEST:
-        raise invalid(
-            name,
-            expected=f"values of moderate size (at most {LARGEST:g})",
-            got=found.largest,
-            advice="Rescale or clip them.",
-        )
-
-
-def _check_channels(windows: Windows, n_channels: int | None, name: str) -> None:
-    if n_channels is not None and windows.n_channels != n_channels:
-        raise invalid(
-            name,
-            expected=f"{n_channels} channel(s), as in fit",
-            got=f"{windows.n_channels}",
-            advice="Pass the same channels in the same order.",
-        )
-
-
-def _check_lengths(windows: Windows, min_length: int, name: str) -> None:
-    shortest = int(windows.lengths.min())
-    if shortest < min_length:
-        raise invalid(
-            name,
-            expected=f"windows of at least {min_length} time steps (two patches)",
-            got=f"a window of {shortest} (n_features = {shortest})",
-            advice="Use longer windows or a smaller patch_length.",
-        )
+    part: Any
+    for part in parts:
+        finite = np.isfinite(part)
+        if not finite.all():
+            n_nan = int(np.isnan(part).sum())
+            missing += n_nan
+            infinite += int(part.size - finite.sum()) - n_nan
+            part = part[finite]
+        largest = max(largest, float(np.abs(part).max(initial=0.0)))
+    if missing and not allow_missing:
+        raise invalid(name, expected="finite numbers", got=f"{missing} NaN value(s)", advice=_NAN_ADVICE)
+    if infinite:
+        expected, got = "finite numbers that fit float32", f"{infinite} infinite value(s) (infinity)"
+        raise invalid(name, expected=expected, got=got, advice=_RANGE_ADVICE)
+    if largest > MAX_VALUE:
+        expected = f"values of moderate size (at most {MAX_VALUE:g})"
+        raise invalid(name, expected=expected, got=largest, advice=_RANGE_ADVICE)
 
 
 def _runs(values: NDArray[np.float32], breaks: ArrayLike | None, name: str) -> list[tuple[int, int]]:
-    """Return (start, end) of every stretch without missing value and without break."""
-    whole: NDArray[np.bool_] = np.logical_not(np.isnan(values).any(axis=0))
-    fresh = np.zeros(whole.shape, np.bool_) if breaks is None else np.asarray(breaks, dtype=bool)
-    if fresh.shape != whole.shape:
-        raise invalid(
-            "breaks", expected=f"one entry per sample of {name} ({len(whole)})", got=fresh.shape, advice="Check it."
-        )
-    previous_whole = np.concatenate([[False], whole[:-1]])
-    next_whole = np.concatenate([whole[1:], [False]])
-    next_fresh = np.concatenate([fresh[1:], [True]])
-    starts = np.flatnonzero(whole & (fresh | ~previous_whole))
-    ends = np.flatnonzero(whole & (next_fresh | ~next_whole)) + 1
+    """Return (start, end) of every run without a missing value or a break."""
+    complete = np.logical_not(np.isnan(values).any(axis=0))
+    is_break = np.zeros(complete.shape, np.bool_) if breaks is None else np.asarray(breaks, dtype=bool)
+    if is_break.shape != complete.shape:
+        expected = f"one entry per sample of {name} ({len(complete)})"
+        raise invalid("breaks", expected=expected, got=is_break.shape, advice="Check its length.")
+    joins_previous = np.concatenate([[False], complete[:-1] & complete[1:] & ~is_break[1:]])
+    joins_next = np.concatenate([joins_previous[1:], [False]])
+    starts = np.flatnonzero(complete & ~joins_previous)
+    ends = np.flatnonzero(complete & ~joins_next) + 1
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
-
-
-def _window_starts(runs: list[tuple[int, int]], length: int, step: int) -> NDArray[np.int64]:
-    starts = [np.arange(begin, end - length + 1, step, dtype=np.int64) for begin, end in runs if end - begin >= length]
-    return np.concatenate(starts) if starts else np.empty(0, np.int64)

@@ -9,8 +9,7 @@ from conftest import make_waves
 from transpl.council import coded_source
 from transpl.council.coded_source import CodedSource
 from transpl.markov import TransitionCounts, transport_cost
-from transpl.markov.labels import Labelled
-from transpl.windows import as_windows
+from transpl.windows import Labelled, as_windows
 
 
 def coded(X, y, patch_length=4) -> CodedSource:

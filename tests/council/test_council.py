@@ -14,8 +14,7 @@ from transpl.council import Council, CouncilSettings, Hearing
 from transpl.council import council as council_module
 from transpl.council.views import VIEWS
 from transpl.council.witnesses import kernels, trees
-from transpl.markov.labels import UNKNOWN, Labelled
-from transpl.windows import Windows, as_windows
+from transpl.windows import UNKNOWN, Labelled, Windows, as_windows
 
 K = 3
 QUICK = CouncilSettings(witnesses=("codes", "linear"))

@@ -15,7 +15,8 @@ from made_up_explanation import CHANNELS, CLASSES, SEATS, made_up, made_up_counc
 from scipy.special import log_softmax, softmax
 
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl.markov.explanation import CouncilExplanation, Explanation, load_explanation
+from transpl.council import CouncilExplanation, load_explanation
+from transpl.markov import Explanation
 
 CASES = [{}, {"ragged": True}, {"absent": 1}, {"linear": False}, {"signals": None, "nearest": None}]
 FINITE = st.floats(-50, 50)

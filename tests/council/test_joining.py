@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from transpl.council import joining
 from transpl.council.joining import LEVELS, Structure, Verdict, join, redundancy_weights, symbols_of
-from transpl.markov.labels import UNKNOWN
+from transpl.windows import UNKNOWN
 
 K = 3
 EVEN = np.full(K, 1 / K)

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from transpl import PseudoLabels, TransPL
 from transpl._utils.errors import InputError
+from transpl.council import CouncilExplanation
 from transpl.markov import TransitionCounts, transport_cost
-from transpl.markov.explanation import CouncilExplanation
 
 # Two witnesses in two views are a whole council, and quick.
 QUICK = {"witnesses": ("codes", "linear"), "views": ("recorded", "standardised"), "patch_length": 4}

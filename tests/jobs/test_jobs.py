@@ -119,7 +119,7 @@ def test_labels_of_a_person_count_in_the_shares_of_the_target(tmp_path, mode):
 
 
 def test_many_windows_are_thinned_and_keep_their_numbers(folder, monkeypatch):
-    monkeypatch.setattr("transpl.jobs.results.thinned", lambda p: np.array([3, 17]))
+    monkeypatch.setattr("transpl.jobs.results.windows_to_explain", lambda p: np.array([3, 17]))
     model, X = jobs.load_model(folder)[0], DATA.domain(1).X_test
     for windows in (X, list(X)):
         found = explanation_of_some(model, windows, model.predict_proba(X), DATA.channel_names)

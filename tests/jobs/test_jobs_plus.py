@@ -11,13 +11,13 @@ import pytest
 from conftest import refusal
 
 from transpl import ShiftReport, TransPL, adapt_many, jobs
+from transpl.council import CouncilExplanation, load_explanation
 from transpl.datasets import make_shifted
 from transpl.jobs import many_targets as jobs_many
 from transpl.jobs.results import Target
 from transpl.jobs.review import review_job
 from transpl.jobs.stream import label_windows
 from transpl.markov import TransitionCounts
-from transpl.markov.explanation import CouncilExplanation, load_explanation
 from transpl.report import write_report
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)

@@ -8,7 +8,7 @@ from code_chains import COST, chains
 from conftest import refusal
 
 from transpl.markov import TransitionCounts
-from transpl.markov.drift.band import chance_band, dealt_counts, simultaneous_band
+from transpl.markov.drift import chance_band, dealt_counts, simultaneous_band
 
 
 @pytest.mark.parametrize("block", [1, 3])
@@ -17,8 +17,8 @@ def test_counts_of_a_shuffle_are_those_of_the_blocks_that_each_side_got(block, m
     new[2, 1, 5:] = -1  # a shorter window
     blocks = [s[first : first + block] for s in (new, reference) for first in range(0, len(s), block)]
     n_new = -(-5 // block)
-    monkeypatch.setattr("transpl.markov.drift.band._DEALT_AT_ONCE", 2 * len(blocks))
-    monkeypatch.setattr("transpl.markov.drift.band._COUNTED_AT_ONCE", 64)
+    monkeypatch.setattr("transpl.markov.drift._DEALT_AT_ONCE", 2 * len(blocks))
+    monkeypatch.setattr("transpl.markov.drift._COUNTED_AT_ONCE", 64)
     found = list(dealt_counts(new, reference, 4, 5, block, np.random.default_rng(3)))
     rng = np.random.default_rng(3)
     assert len(found) == 5

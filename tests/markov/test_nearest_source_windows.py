@@ -7,8 +7,8 @@ import pytest
 from conftest import refusal
 from made_up_explanation import draw_codes
 
-from transpl.markov.explanation import nearest
-from transpl.markov.explanation.nearest import NearestWindows, SourceCodes, nearest_windows
+from transpl.markov import nearest
+from transpl.markov.nearest import NearestWindows, SourceCodes, nearest_windows
 
 CLASSES = np.array(["a", "b", "c"])
 

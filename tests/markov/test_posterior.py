@@ -17,9 +17,9 @@ from transpl.markov import (
     TransitionCounts,
     channel_posteriors,
     confidence,
-    evidence,
     label_probabilities,
     log_likelihoods,
+    posterior,
 )
 
 MODEST = settings(deadline=None, max_examples=40)
@@ -154,7 +154,7 @@ def test_unsmoothed_likelihoods_are_minus_infinity_for_an_unseen_transition():
 @pytest.mark.parametrize("at_once", [1, 100])
 def test_likelihoods_in_small_chunks_are_the_same(monkeypatch, at_once):
     codes, class_counts = random_case(8, ragged=True)
-    monkeypatch.setattr(evidence, "_LOOKUPS_AT_ONCE", at_once)
+    monkeypatch.setattr(posterior, "_LOOKUPS_AT_ONCE", at_once)
     np.testing.assert_allclose(
         log_likelihoods(codes, class_counts),
         log_likelihoods_by_loops(codes, class_counts, "floor", 1e-4, "transitions"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from made_up_explanation import CHANNELS, CLASSES, made_up
 
-from transpl.markov.explanation.sentence import listed
+from transpl.markov.explanation import listed
 
 
 def said(weights, votes, *, answers=None, mode="finetune"):

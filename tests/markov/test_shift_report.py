@@ -10,8 +10,7 @@ from conftest import refusal
 
 from transpl import ShiftReport
 from transpl._utils.errors import UnreadableFile
-from transpl.markov import TransitionCounts, channel_distances, channel_weights, transport_cost
-from transpl.markov.explanation import Undone
+from transpl.markov import TransitionCounts, Undone, channel_distances, channel_weights, transport_cost
 
 SOURCE = TransitionCounts(np.array([[[4, 4, 0], [2, 2, 0], [0, 0, 0]], [[3, 1, 1], [1, 3, 1], [0, 0, 5]]]))
 TARGET = TransitionCounts(np.array([[[2, 6, 0], [0, 2, 0], [0, 0, 10]], [[3, 1, 1], [1, 3, 1], [0, 0, 5]]]))

@@ -9,11 +9,11 @@ from conftest import TINY, make_waves
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transpl.markov.labels import Labelled, counts_of_labels
+from transpl.markov import few_label_counts
 from transpl.methods import TransPLMethod, TransPLSettings
 from transpl.nn import Execution
 from transpl.nn.objectives import CERTAIN, most_confident
-from transpl.windows import as_windows
+from transpl.windows import Labelled, as_windows
 
 SETTINGS = TransPLSettings(**{name: value for name, value in TINY.items() if name not in ("device", "variant")})
 
@@ -62,7 +62,7 @@ def test_training_sees_the_labels_as_certain(method, monkeypatch):
 
 def test_both_modes_vote_with_the_counts_of_labels(method):
     codes = method.codes(TARGET.windows)
-    expected = counts_of_labels(codes[[3, 8]], np.array([0, 1]), method.state.class_counts)
+    expected = few_label_counts(codes[[3, 8]], np.array([0, 1]), method.state.class_counts)
     for mode in ("markov", "finetune"):
         method.adapt(TARGET.windows, mode=mode)
         without = method.pseudo_label(TARGET.windows).probabilities

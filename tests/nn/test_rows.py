@@ -6,7 +6,6 @@ from conftest import make_waves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transpl.markov.labels import Labelled
 from transpl.nn.rows import (
     Paired,
     epoch_batches,
@@ -20,7 +19,7 @@ from transpl.nn.rows import (
     split_domains,
     window_rows,
 )
-from transpl.windows import as_windows
+from transpl.windows import Labelled, as_windows
 
 
 @given(n=st.integers(1, 50), size=st.integers(1, 20), world=st.integers(1, 3), epoch=st.integers(0, 5))

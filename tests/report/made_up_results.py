@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from made_up_explanation import CHANNELS, CLASSES, SEATS, made_up, made_up_council
 
-from transpl.markov.explanation import ShiftReport, Undone
+from transpl.markov import ShiftReport, Undone
 from transpl.report.adaptation.saved import Saved
 
 METRICS = {

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl.council.patch_codes import PatchCodes
-from transpl.markov import Labelled, SourceCodes, TransitionCounts
-from transpl.windows import CHUNK, Windows
+from transpl.markov import SourceCodes, TransitionCounts
+from transpl.windows import CHUNK, Labelled, Windows
 
 
 @dataclass(frozen=True, eq=False)

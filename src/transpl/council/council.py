@@ -25,8 +25,7 @@ from transpl.council.shifts import ShiftSearch, find_shift
 from transpl.council.target_sample import MOST as _MOST_WINDOWS
 from transpl.council.views import Lens
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.markov import UNKNOWN, Labelled, certain_where_known
-from transpl.windows import CHUNK, Windows
+from transpl.windows import CHUNK, UNKNOWN, Labelled, Windows, override_probabilities
 
 Floats = NDArray[np.float64]
 _RELEARNING_ROUNDS = 3
@@ -343,7 +342,7 @@ def _spread(known: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.i
 
 def _obey(heard: Hearing, known: NDArray[np.int64]) -> Hearing:
     """Windows that a person labelled have that label, whatever was said of them."""
-    q = certain_where_known(heard.probabilities, known)
+    q = override_probabilities(heard.probabilities, known)
     log_q = np.log(np.maximum(q, _NEXT_TO_NOTHING))
     log_q -= logsumexp(log_q, axis=1, keepdims=True)
     said = log_softmax(heard.evidence.sum(axis=1) + heard.bias, axis=1)

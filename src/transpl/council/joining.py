@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from transpl.markov import UNKNOWN
+from transpl.windows import UNKNOWN
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from transpl.council import witnesses
 from transpl.council.parameters import CouncilSettings
 from transpl.council.views import Columns, Lens
 from transpl.council.witnesses import Sight, Witness
-from transpl.markov import Labelled
+from transpl.windows import Labelled
 
 Floats = NDArray[np.float64]
 

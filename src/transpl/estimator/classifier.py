@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl._utils.errors import check_choice, invalid, unreadable_file
+from transpl.council import CouncilExplanation
 from transpl.estimator.attributes import FittedAttributes
 from transpl.estimator.parameters import Parameters
 from transpl.estimator.persistence import load_model, save_model
@@ -31,9 +32,9 @@ from transpl.estimator.validation import (
     target_rows,
 )
 from transpl.estimator.variants import check_mode
-from transpl.markov import CouncilExplanation, Drift, Explanation, Labelled, PseudoLabels, ShiftReport
+from transpl.markov import Drift, Explanation, ShiftReport
 from transpl.methods.adapter import DomainAdapter
-from transpl.windows import Windows, as_windows, name_channels
+from transpl.windows import Labelled, PseudoLabels, Windows, as_windows, name_channels
 
 
 class TransPL(ClassifierMixin, FittedAttributes, Parameters):

@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from transpl._utils.errors import InputError, check_int, invalid
-from transpl.markov import UNKNOWN, Labelled, check_prior
-from transpl.windows import Windows
+from transpl.markov import check_prior
+from transpl.windows import UNKNOWN, Labelled, Windows
 
 HOLDOUT_SHARE = 0.3
 _LARGEST_SEED = 2**32 - 1  # numpy's limit

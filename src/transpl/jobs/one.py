@@ -54,7 +54,7 @@ from transpl.jobs.results import (
 )
 from transpl.jobs.review import read_labels
 from transpl.jobs.sample import sample_of, save_sample
-from transpl.markov import certain_where_known
+from transpl.windows import override_probabilities
 
 Say = Callable[[str], None]
 
@@ -266,7 +266,7 @@ def _run(job: Job, model: TransPL, wanted: WantedSource, out: Path, say: Say) ->
     shift = model.shift_report(channel_names=job.channel_names)
     if shift.target_shares is None:  # `adapt` labelled nothing
         known = few_label_indices(job.few_labels, len(job.target.X), model.classes_)
-        shift = replace(shift, target_shares=certain_where_known(pseudo.probabilities, known).mean(axis=0))
+        shift = replace(shift, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
     y = probabilities_in(table, len(model.classes_))
 
     labels = table["label"].to_numpy()

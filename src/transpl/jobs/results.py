@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from transpl import TransPL, __version__
 from transpl._utils.files import replacing, write_json
 from transpl._utils.metrics import accuracy, macro_f1
+from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator.validation import plain
 from transpl.jobs.result_folders import PROBABILITY
-from transpl.markov import CouncilExplanation, Explanation, thinned
+from transpl.markov import Explanation, windows_to_explain
 
 NO_LABEL = ""
 _NAMED = 10  # classes in a note
@@ -94,11 +95,11 @@ def probabilities_in(table: pd.DataFrame, n_classes: int) -> NDArray[np.float64]
 def explanation_of_some(
     model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
 ) -> Explanation | CouncilExplanation:
-    """Explain so many windows as a page can show, with their row numbers in X; see `thinned` for the choice.
+    """Explain so many windows as a page can show, with their row numbers in X; see `windows_to_explain` for the choice.
 
     probabilities : (n, K) what was answered for all of X, by which the least confident are known
     """
-    rows = thinned(probabilities)
+    rows = windows_to_explain(probabilities)
     some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
     found = model.explain(some, channel_names=channel_names)
     return replace(found, windows=rows, answers=probabilities[rows])

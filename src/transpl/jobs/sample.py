@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, unreadable_file
 from transpl._utils.files import read_npz, replacing
-from transpl.markov import evenly_spaced
-from transpl.windows import Windows, as_windows
+from transpl.windows import Windows, as_windows, evenly_spaced
 
 FILE = "sample.npz"
 MOST = 300  # windows of each domain

@@ -10,19 +10,27 @@ from transpl.markov.counts import SMOOTHING, TransitionCounts
 
 
 def transport_cost(codebook: ArrayLike) -> NDArray[np.float64]:
-    r"""M_ij = 1 - cos(e_i, e_j), zero diagonal.
+    r"""M_ij = 1 - cos(e_i, e_j), (n, n) in [0, 2] with a zero diagonal.
 
-    codebook : (n, d), one code vector a row
-    returns : (n, n) float64 in [0, 2]; rounding below 0 is clipped
+    Parameters
+    ----------
+    codebook : (n, d) array
+        One code vector e_i per row.
+
+    Examples
+    --------
+    >>> transport_cost([[1, 0], [0, 1], [-1, 0]])
+    array([[0., 1., 2.],
+           [1., 0., 1.],
+           [2., 1., 0.]])
     """
     e = np.asarray(codebook, dtype=np.float64)
     if e.ndim != 2:
-        raise invalid(
-            "codebook", expected="an array (codes, width)", got=f"shape {e.shape}", advice="Pass m.codebook_."
-        )
+        expected, got = "an array (codes, width)", f"shape {e.shape}"
+        raise invalid("codebook", expected=expected, got=got, advice="Pass m.codebook_.")
     norms = np.linalg.norm(e, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or (norms == 0).any():
-        raise invalid("codebook", expected="finite, non-zero vectors", got="a zero or NaN row", advice="Train it anew.")
+        raise invalid("codebook", expected="finite, non-zero vectors", got="a zero or NaN row", advice="Train again.")
     e = e / norms
     M = np.clip(1.0 - e @ e.T, 0.0, 2.0)
     M = (M + M.T) / 2
@@ -39,13 +47,20 @@ def row_distances(
 ) -> NDArray[np.float64]:
     r"""EMD(p^S_{d,i}, p^T_{d,i}) = min <\gamma, M> over \gamma >= 0, \gamma 1 = p^S_{d,i}, \gamma^T 1 = p^T_{d,i}.
 
-    returns : (channels, n), the cost of turning row i of the source matrix into row i of the target matrix
+    The cost of turning row i of the source's transition matrix into row i of the target's, (channels, n). With
+    "additive" smoothing (as printed) and with "pseudocount", both matrices are smoothed first. Otherwise a row that is
+    empty on either side costs 0 (the authors' code).
 
-    With "additive" smoothing (the printed rule) and with "pseudocount" both matrices are smoothed first. Otherwise a
-    row that is empty on either side costs 0 (the authors' rule).
+    Parameters
+    ----------
+    source, target : TransitionCounts
+        Without a class axis, (channels, n, n).
+    cost : (n, n) array
+        See `transport_cost`.
+    smoothing, epsilon
+        See `TransitionCounts.probabilities`.
     """
-    # POT imports every array library it finds; pay for that only when a distance is asked for.
-    from ot import emd2
+    from ot import emd2  # POT imports every array library it finds, which is slow
 
     check_choice("smoothing", smoothing, SMOOTHING)
     M = _check(source, target, cost)
@@ -54,10 +69,10 @@ def row_distances(
     seen = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0)
     distances = np.zeros(seen.shape)
     for d, i in np.argwhere(seen):
-        # emd2 wants both sides to have the same mass to the last bit.
+        # emd2 demands the same mass on both sides, to the last bit.
         a, b = p[d, i] / p[d, i].sum(), q[d, i] / q[d, i].sum()
         if not np.array_equal(a, b):
-            # We know the mass is the same and need no duals: both options only save time.
+            # The masses are equal and the duals are not needed: both options only save time.
             distances[d, i] = max(0.0, float(emd2(a, b, M, check_marginals=False, center_dual=False)))
     return distances
 
@@ -69,14 +84,27 @@ def channel_distances(
     smoothing: str = "floor",
     epsilon: float | None = None,
 ) -> NDArray[np.float64]:
-    r"""dist_d = (1 / n_c) \sum_i EMD(p^S_{d,i}, p^T_{d,i}), shape (channels,); see `row_distances`."""
+    r"""dist_d = (1 / n_c) \sum_i EMD(p^S_{d,i}, p^T_{d,i}), (channels,).
+
+    Parameters are those of `row_distances`.
+
+    Examples
+    --------
+    >>> still = TransitionCounts.from_codes([[[0, 0, 0, 0]]], n_codes=2)
+    >>> moving = TransitionCounts.from_codes([[[0, 1, 0, 1]]], n_codes=2)
+    >>> channel_distances(still, moving, [[0, 1], [1, 0]])
+    array([0.5])
+    """
     return row_distances(source, target, cost, smoothing, epsilon).mean(axis=-1)
 
 
 def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
-    r"""w_d = exp(-dist_d^2 / \sigma^2), shape (channels,).
+    r"""w_d = exp(-dist_d^2 / \sigma^2), (channels,).
 
     The authors' code has 2 \sigma^2 in the denominator: their sigma is this one divided by sqrt(2).
+
+    >>> channel_weights([0.0, 0.1, 0.4], sigma=0.2).round(3)
+    array([1.   , 0.779, 0.018])
     """
     check_positive("sigma", sigma)
     dist = np.asarray(distances, dtype=np.float64)
@@ -85,20 +113,12 @@ def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
 
 def _check(source: TransitionCounts, target: TransitionCounts, cost: ArrayLike) -> NDArray[np.float64]:
     if source.counts.ndim != 3 or source.counts.shape != target.counts.shape:
-        raise invalid(
-            "source, target",
-            expected="two channel-wise counts of one shape (channels, n, n)",
-            got=f"{source.counts.shape} and {target.counts.shape}",
-            advice="Drop a class axis with .pooled().",
-        )
-    M = np.ascontiguousarray(cost, dtype=np.float64)
-    if M.shape != (source.n_codes, source.n_codes):
-        raise invalid(
-            "cost",
-            expected=f"shape ({source.n_codes}, {source.n_codes})",
-            got=M.shape,
-            advice="Use transport_cost(codebook).",
-        )
+        expected = "two channel-wise counts of one shape (channels, n, n)"
+        got = f"{source.counts.shape} and {target.counts.shape}"
+        raise invalid("source, target", expected=expected, got=got, advice="Drop a class axis with .pooled().")
+    M, n = np.ascontiguousarray(cost, dtype=np.float64), source.n_codes
+    if M.shape != (n, n):
+        raise invalid("cost", expected=f"shape ({n}, {n})", got=M.shape, advice="Use transport_cost(codebook).")
     if not (np.isfinite(M).all() and (M >= 0).all()):
         raise invalid("cost", expected="finite costs >= 0", got="others", advice="Use transport_cost(codebook).")
     return M

@@ -1,7 +1,7 @@
 """Transition counts of code sequences: the state of the method (paper, section 3.2).
 
-Counts are integers, so they add up exactly: over batches, files, machines and days, in any order.
-Probabilities are only a view of them.
+Counts are integers, so they add up exactly over batches, files, machines and days, in any order. Probabilities are a
+view of them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from transpl._utils.files import read_npz, replacing
 SMOOTHING = ("floor", "additive", "pseudocount", "none")
 DEFAULT_EPSILON = {"floor": 1e-4, "additive": 1e-6, "pseudocount": 0.1, "none": 0.0}
 _TRANSITIONS_AT_ONCE = 1 << 18  # temporaries of 2 MB stay in the processor's cache
+_LABELS_WORTH_A_SOURCE = 10  # labelled target windows of a class that count as much as all its source windows
 _FORMAT = "transpl-counts-1"
 
 
@@ -25,9 +26,20 @@ _FORMAT = "transpl-counts-1"
 class TransitionCounts:
     """count(i, j): how often code i is followed by code j.
 
-    counts : int64, (channels, n, n), or (classes, channels, n, n) if counted with labels
+    `a + b` merges counts, `a - b` removes counts that were added, and `TransitionCounts.empty` is the identity.
 
-    A commutative monoid: `a + b` merges, `TransitionCounts.empty` is its identity, and `a - b` forgets what was added.
+    Attributes
+    ----------
+    counts : int64 array
+        (channels, n, n), or (classes, channels, n, n) if counted with labels.
+
+    Examples
+    --------
+    >>> monday = TransitionCounts.from_codes([[[0, 1, 1, 0]]], n_codes=2)
+    >>> tuesday = TransitionCounts.from_codes([[[0, 1, -1, -1]]], n_codes=2)
+    >>> (monday + tuesday).counts
+    array([[[0, 2],
+            [1, 1]]])
     """
 
     counts: NDArray[np.int64]
@@ -48,7 +60,7 @@ class TransitionCounts:
 
     @classmethod
     def empty(cls, n_channels: int, n_codes: int, n_classes: int | None = None) -> TransitionCounts:
-        """Return the identity of addition: no transition seen."""
+        """Return counts of no transition at all."""
         leading = () if n_classes is None else (n_classes,)
         return cls(np.zeros((*leading, n_channels, n_codes, n_codes), np.int64))
 
@@ -58,8 +70,15 @@ class TransitionCounts:
     ) -> TransitionCounts:
         r"""count(i, j) = \sum_windows \sum_{t=1}^{N-1} [s_t = i] [s_{t+1} = j].
 
-        codes : (windows, channels, N) integers in 0..n_codes-1, or -1 behind the end of a shorter window
-        labels : (windows,) class indices; with them the counts get a leading class axis of size `n_classes`
+        Parameters
+        ----------
+        codes : (windows, channels, N) int array
+            In 0..n_codes-1, or -1 behind the end of a shorter window.
+        n_codes : int
+        labels : (windows,) int array, optional
+            Class indices; they give the counts a leading class axis of size `n_classes`.
+        n_classes : int, optional
+            By default the largest label plus 1.
         """
         s = check_codes(codes, n_codes)
         if labels is None:
@@ -77,23 +96,27 @@ class TransitionCounts:
 
     @property
     def n_classes(self) -> int | None:
-        """The size of the class axis, or None if counted without labels."""
+        """The size of the class axis; None if counted without labels."""
         return int(self.counts.shape[0]) if self.counts.ndim == 4 else None
 
     def pooled(self) -> TransitionCounts:
-        """Return the counts without the class axis: summed over classes."""
+        """Return the counts summed over classes."""
         return TransitionCounts(self.counts.sum(axis=0)) if self.counts.ndim == 4 else self
 
     def probabilities(self, smoothing: str = "floor", epsilon: float | None = None) -> NDArray[np.float64]:
-        r"""p(j | i) = count(i, j) / \sum_j count(i, j), float64, the shape of `counts`.
+        r"""p(j | i) = count(i, j) / \sum_j count(i, j), float64, in the shape of `counts`.
 
-        What happens to zeros (the paper divides by occurrences of i; only row sums make rows add to 1):
+        The paper divides by the occurrences of i; only row sums make rows add up to 1.
 
-        * "floor": a probability of 0 becomes `epsilon` (default 1e-4); other entries stay. The authors' rule.
-        * "additive": `epsilon` (default 1e-6) is added to every element and rows are renormalised. The printed rule.
-        * "pseudocount": (count(i, j) + `epsilon`) / (\sum_j count(i, j) + n `epsilon`), default 0.1: the fewer
-          transitions a row has, the closer it is to uniform.
-        * "none": zeros stay; the row of a code that never occurred is all zero.
+        Parameters
+        ----------
+        smoothing : {"floor", "additive", "pseudocount", "none"}
+            * "floor": a probability of 0 becomes `epsilon` (default 1e-4), others stay: the authors' code.
+            * "additive": `epsilon` (default 1e-6) is added to every element, and rows are renormalised: as printed.
+            * "pseudocount": (count(i, j) + `epsilon`) / (\sum_j count(i, j) + n `epsilon`), default 0.1: the fewer
+              transitions a row has, the closer it is to uniform.
+            * "none": zeros stay; the row of a code that never occurred is all zero.
+        epsilon : float, optional
         """
         check_choice("smoothing", smoothing, SMOOTHING)
         eps = DEFAULT_EPSILON[smoothing] if epsilon is None else float(epsilon)
@@ -109,13 +132,13 @@ class TransitionCounts:
         return p
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts to one npz file, atomically."""
+        """Write the counts to an npz file, atomically."""
         with replacing(path) as part, open(part, "wb") as stream:
             np.savez_compressed(stream, format=np.array(_FORMAT), counts=self.counts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TransitionCounts:
-        """Read counts written by `save`; nothing in the file is executed."""
+        """Read counts that `save` wrote; nothing in the file is executed."""
         arrays = read_npz(path)
         try:
             if arrays["format"].tolist() != _FORMAT:
@@ -152,8 +175,62 @@ class TransitionCounts:
             )
 
 
+@dataclass(frozen=True)
+class CodebookUsage:
+    """How often each code of a codebook occurs, `counts` (n_codes,).
+
+    >>> codebook_usage([0, 0, 1, 1, -1], n_codes=3).perplexity
+    2.0
+    """
+
+    counts: NDArray[np.int64]
+
+    @property
+    def perplexity(self) -> float:
+        r"""exp(-\sum_c p_c log p_c): the number of codes that, used equally often, would be as varied."""
+        p = self.counts / max(1, int(self.counts.sum()))
+        used = p[p > 0]
+        return float(np.exp(-(used * np.log(used)).sum())) if len(used) else 0.0
+
+    @property
+    def dead(self) -> list[int]:
+        """Codes that never occur."""
+        return np.flatnonzero(self.counts == 0).tolist()
+
+
+def codebook_usage(codes: ArrayLike, n_codes: int) -> CodebookUsage:
+    """Count how often each code occurs in an array of any shape; -1 (no patch) is left out."""
+    flat = np.asarray(codes).ravel()
+    return CodebookUsage(np.bincount(flat[flat >= 0], minlength=n_codes).astype(np.int64))
+
+
+def few_label_counts(
+    codes: NDArray[np.integer], y: NDArray[np.int64], class_counts: TransitionCounts
+) -> TransitionCounts:
+    r"""w_k count_k(i, j), w_k = max(1, round(S_k / (10 t_k))): what a few labelled target windows add to class counts.
+
+    S_k is the number of transitions of class k in the source, t_k the mean number in a labelled window of class k. Ten
+    labelled windows of a class thus count as much as all its source windows: a source of thousands does not drown
+    them, and a single one does not decide. w_k is an integer, so that counts stay integers.
+
+    Parameters
+    ----------
+    codes : (rows, D, N) int array
+        Codes of the labelled windows.
+    y : (rows,) int array
+        Their class indices.
+    class_counts : TransitionCounts
+        Of the source, (K, D, n, n).
+    """
+    K = class_counts.counts.shape[0]
+    found = TransitionCounts.from_codes(codes, class_counts.n_codes, y, K).counts
+    per_window = found.sum(axis=(1, 2, 3)) / np.maximum(np.bincount(y, minlength=K), 1)
+    w = np.rint(class_counts.counts.sum(axis=(1, 2, 3)) / np.maximum(_LABELS_WORTH_A_SOURCE * per_window, 1))
+    return TransitionCounts(found * np.maximum(w, 1).astype(np.int64)[:, None, None, None])
+
+
 def check_epsilon(smoothing: str, epsilon: float) -> None:
-    """Raise unless a rule of smoothing can work with this epsilon."""
+    """Raise unless the smoothing rule can use this epsilon."""
     if smoothing == "pseudocount":
         check_positive("epsilon", epsilon)
     elif smoothing != "none":
@@ -161,7 +238,7 @@ def check_epsilon(smoothing: str, epsilon: float) -> None:
 
 
 def check_codes(codes: ArrayLike, n_codes: int) -> NDArray[np.integer]:
-    """Return `codes` as an integer array (windows, channels, N) within -1..n_codes-1, or complain."""
+    """Return `codes` as an integer array (windows, channels, N) within -1..n_codes-1, or raise."""
     s = np.asarray(codes)
     if s.ndim != 3 or s.dtype.kind not in "iu":
         raise invalid(

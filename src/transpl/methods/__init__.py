@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from transpl._utils.errors import require_deep
-from transpl.markov import Labelled, LearntRows, PseudoLabels
+from transpl.windows import Labelled, LearntRows, PseudoLabels
 
 if TYPE_CHECKING:
     from transpl.methods.base import GroupedMethod, Method

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.markov import CodebookUsage, Drift, Explanation, Labelled, PseudoLabels, ShiftReport, TransitionCounts
-from transpl.windows import Windows
+from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
+from transpl.windows import Labelled, PseudoLabels, Windows
 
 if TYPE_CHECKING:
-    from transpl.council import Estimate, Standing
-    from transpl.markov import CouncilExplanation
+    from transpl.council import CouncilExplanation, Estimate, Standing
 
 MODES = ("finetune", "markov")
 

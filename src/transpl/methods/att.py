@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transpl.markov import PseudoLabels
 from transpl.methods.base import Method
 from transpl.methods.labelling import tri_training_labels
 from transpl.methods.registry import register
 from transpl.methods.settings import AdaptSettings
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective
 from transpl.nn import LoopSettings, Rows, finalize, join_domains, labelled_rows, seeded_module, train, window_rows
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 
 @dataclass(frozen=True)

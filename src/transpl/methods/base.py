@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from transpl._utils.errors import InputError, invalid
-from transpl.markov import Labelled, LearntRows, PseudoLabels, check_prior
+from transpl.markov import check_prior
 from transpl.methods.settings import MethodSettings, SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.nn import (
@@ -25,7 +25,7 @@ from transpl.nn import (
     resolve_device,
     with_gradients,
 )
-from transpl.windows import Windows
+from transpl.windows import Labelled, LearntRows, PseudoLabels, Windows
 
 
 class Method(ABC):

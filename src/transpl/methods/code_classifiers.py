@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_positive
-from transpl.markov import Labelled, PseudoLabels
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
@@ -34,7 +33,7 @@ from transpl.nn import (
     seeded_module,
     train,
 )
-from transpl.windows import BATCH, Windows
+from transpl.windows import BATCH, Labelled, PseudoLabels, Windows
 
 _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not published)"
 

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid
 from transpl.council import Council, CouncilSettings
-from transpl.markov import PseudoLabels
 from transpl.methods.base import GroupedMethod
 from transpl.methods.registry import register
 from transpl.methods.settings import MethodSettings, Preset
 from transpl.methods.source_model import SourceModel
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]

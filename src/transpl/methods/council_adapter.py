@@ -25,6 +25,7 @@ from transpl._utils.errors import InputError, invalid
 from transpl.council import (
     CodedSource,
     Council,
+    CouncilExplanation,
     CouncilParameters,
     Estimate,
     Hearing,
@@ -39,19 +40,15 @@ from transpl.council.target_sample import MOST, TargetSample
 from transpl.council.witnesses.codes import PATCH_LENGTH
 from transpl.markov import (
     CodebookUsage,
-    CouncilExplanation,
     Drift,
-    Labelled,
-    PseudoLabels,
     ShiftReport,
     SourceCodes,
     TransitionCounts,
     class_log_probabilities,
-    evenly_spaced,
     measure_drift,
     nearest_windows,
 )
-from transpl.windows import CHUNK, Windows
+from transpl.windows import CHUNK, Labelled, PseudoLabels, Windows, evenly_spaced
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_int, invalid
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling import (
     Prototypes,
     class_prototypes,
@@ -21,7 +20,7 @@ from transpl.methods.labelling import (
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import AdaptationSettings, Network, features
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transpl._utils.errors import check_choice, check_not_negative
-from transpl.markov import PseudoLabels
 from transpl.methods.base import Method
 from transpl.methods.settings import AdaptSettings
 from transpl.nn import AdaptationSettings, History, Network, adapt_network, label_tensor, labelled_rows, window_rows
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 
 @dataclass(frozen=True)

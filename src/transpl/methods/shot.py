@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_not_negative
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling import shot_labels
 from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
@@ -38,7 +37,7 @@ from transpl.nn import (
     window_rows,
 )
 from transpl.nn.losses import diversity, mean_entropy_of
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transpl._utils.errors import check_choice
-from transpl.markov import PseudoLabels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import Network, class_probabilities
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 _START, _FULL = 0.1, 0.6  # of the run, between which the target's weight grows
 _FULL_WEIGHT = 3.0

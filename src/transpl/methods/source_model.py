@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from transpl._utils.errors import invalid
-from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
 from transpl.nn import Execution, History, Network, SourceLoss, finalize, labelled_rows, new_network, train_network
+from transpl.windows import Labelled
 
 
 class Trained(NamedTuple):

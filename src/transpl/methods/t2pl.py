@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transpl._utils.errors import check_int
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling import t2pl_labels
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import Network, head_outputs
-from transpl.windows import Windows
+from transpl.windows import PseudoLabels, Windows
 
 
 @dataclass(frozen=True)

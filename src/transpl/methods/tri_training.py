@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_fraction, check_int, check_not_negative
-from transpl.markov import LearntRows, PseudoLabels
 from transpl.methods.labelling import agreed, candidate_share, tri_training_labels
 from transpl.nn import Classifier, Network, Objective, Rows, freeze, in_batches, label_tensor, take
 from transpl.nn.losses import overlap
-from transpl.windows import Windows
+from transpl.windows import LearntRows, PseudoLabels, Windows
 
 _DRAWS = 3  # keeps the draws of candidates apart from the order of the batches
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from transpl.council.witnesses.base import Arrays, Floats, Sight, as_arrays, register
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.markov import Labelled
 from transpl.methods.settings import SourceSettings
 from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, cpu_threads, labelled_rows, train_network
-from transpl.windows import Windows
+from transpl.windows import Labelled, Windows
 
 MAX_EPOCHS = 200
 HELD_OUT = 0.3  # of the source, by which the training stops

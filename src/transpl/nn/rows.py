@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transpl.markov import Labelled
-from transpl.windows import Windows
+from transpl.windows import Labelled, Windows
 
 Rows = dict[str, Tensor]
 

@@ -9,9 +9,8 @@ import pytest
 from conftest import TINY, make_waves, refusal
 
 from transpl import TransPL
-from transpl.markov.labels import Labelled
 from transpl.methods.transpl.adapter import PaperAdapter
-from transpl.windows import as_windows
+from transpl.windows import Labelled, as_windows
 
 X, _ = make_waves(16, 2, gain=1.5)
 TARGET = as_windows(X)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid, unreadable_file
-from transpl.windows import LARGEST
+from transpl.windows import MAX_VALUE
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -92,12 +92,12 @@ def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **co
 
 def refuse_huge(values: NDArray[np.float64], names: Sequence[str], index: pd.Index[Any], path: Path) -> None:
     """Raise if a table's signals hold infinity or a fill value; (rows, channels), and the number of each row."""
-    bad = np.argwhere(np.abs(values) > LARGEST)
+    bad = np.argwhere(np.abs(values) > MAX_VALUE)
     if len(bad):
         row, c = bad[0]
         raise invalid(
             f"channel {names[c]!r} of {path.name}",
-            expected=f"finite numbers of at most {LARGEST:g}",
+            expected=f"finite numbers of at most {MAX_VALUE:g}",
             got=f"{values[row, c]} in row {index[row]}",
             advice="Empty the cell if it is a fill value, or rescale.",
         )

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.files import read_npz
 from transpl.estimator.classifier import TransPL
-from transpl.markov import Labelled
-from transpl.windows import Windows
+from transpl.windows import Labelled, Windows
 
 Rows = tuple[Labelled, Labelled | None]  # training, validation
 

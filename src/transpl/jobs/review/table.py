@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from transpl import TransPL
 from transpl._utils.errors import check_int, unreadable_file
+from transpl.council import load_explanation
 from transpl.datasets.recordings.reading import Recordings
 from transpl.datasets.recordings.tables import as_text, read_table
 from transpl.jobs.result_folders import PROBABILITY, require_whole, require_whole_predictions
 from transpl.jobs.results import TRUE_LABEL, predictions_table, where
 from transpl.jobs.review.choosing import least_confident
 from transpl.jobs.review.earlier import WHERE, typed_rows, with_typed
-from transpl.markov import load_explanation
 
 Explain = Callable[[NDArray[np.int64]], Sequence[str]]  # row numbers -> a sentence for each
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling.checks import check_probabilities
+from transpl.windows import PseudoLabels
 
 
 def most_probable(p: ArrayLike) -> PseudoLabels:

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, softmax
 
 from transpl._utils.errors import check_choice
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling.centroids import cosine_distances, refined_centroids
 from transpl.methods.labelling.checks import check_features, check_probabilities
 from transpl.methods.labelling.prototypes import unit_rows
+from transpl.windows import PseudoLabels
 
 CONFIDENCE = ("distance", "entropy")
 TEMPERATURE = 0.1

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_int
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling.centroids import Centroids, cosine_distances, predicted_classes, refined_centroids
 from transpl.methods.labelling.checks import check_probabilities
 from transpl.methods.labelling.neighbour_votes import neighbour_votes
 from transpl.methods.labelling.prototypes import unit_rows
+from transpl.windows import PseudoLabels
 
 TIE_BREAK = 0.01  # of a vote: below 1, so it never outvotes a neighbour; large enough to survive float32
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_fraction, check_int
-from transpl.markov import PseudoLabels
 from transpl.methods.labelling.checks import check_pair
+from transpl.windows import PseudoLabels
 
 
 def agreed(p1: ArrayLike, p2: ArrayLike, threshold: float = 0.9) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as serialize
 
 from transpl._utils.errors import invalid
-from transpl.markov import CodebookUsage, Drift, Explanation, Labelled, ShiftReport, TransitionCounts
+from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
 from transpl.methods.adapter import TargetStream
 from transpl.methods.transpl.explaining import drift, explain, shift_report
 from transpl.methods.transpl.method import TransPLMethod
@@ -23,7 +23,7 @@ from transpl.methods.transpl.saving import deciding_arrays, facts_of, remembered
 from transpl.methods.transpl.settings import TransPLSettings
 from transpl.methods.transpl.vote import Codes, Vote
 from transpl.nn import Execution, code_type, resolve_device
-from transpl.windows import Windows
+from transpl.windows import Labelled, Windows
 
 
 class PaperAdapter(TransPLMethod):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.markov import UNKNOWN, Labelled, PseudoLabels
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.transpl.settings import TransPLSettings
 from transpl.nn import CERTAIN, Execution, History, Network, Rows, adapt_network, labelled_rows, window_rows
-from transpl.windows import Windows
+from transpl.windows import UNKNOWN, Labelled, PseudoLabels, Windows
 
 
 def label_rows(target: Windows, labels: PseudoLabels, few_labels: NDArray[np.int64] | None) -> Rows:

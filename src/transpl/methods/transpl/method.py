@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from transpl import markov
 from transpl._utils.errors import InputError, check_choice
-from transpl.markov import (
-    UNKNOWN,
-    Labelled,
-    PseudoLabels,
-    check_prior,
-    class_log_probabilities,
-    counts_of_labels,
-    obeying,
-    voting_weights,
-)
+from transpl.markov import check_prior, class_log_probabilities, few_label_counts, voting_weights
 from transpl.methods.adapter import MODES
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
@@ -30,7 +21,7 @@ from transpl.methods.transpl.settings import TransPLSettings
 from transpl.methods.transpl.state import TransPLState
 from transpl.methods.transpl.vote import Chunks, Codes, Vote
 from transpl.nn import Execution, History, Network, class_probabilities, in_batches, with_gradients
-from transpl.windows import Windows
+from transpl.windows import UNKNOWN, Labelled, PseudoLabels, Windows, override_labels
 
 
 @register(
@@ -108,7 +99,11 @@ class TransPLMethod(CodingMethod):
             prior=prior,
             mode="markov",
         )
-        labels = None if codes is None else obeying(self._label(in_chunks(codes), len(codes), next_state), few_labels)
+        labels = (
+            None
+            if codes is None
+            else override_labels(self._label(in_chunks(codes), len(codes), next_state), few_labels)
+        )
         next_state.seconds["label"] = time.perf_counter() - start
         if labels is not None:
             next_state.target_shares = labels.probabilities.mean(axis=0)
@@ -194,7 +189,7 @@ class TransPLMethod(CodingMethod):
             return None
         rows = np.flatnonzero(few_labels != UNKNOWN)
         of_rows = self.codes(target[rows]) if codes is None else codes[rows]
-        return counts_of_labels(of_rows, few_labels[rows], self.state.class_counts)
+        return few_label_counts(of_rows, few_labels[rows], self.state.class_counts)
 
     def _finetune(
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.markov import PseudoLabels, channel_posteriors, confidence, mean_over_transitions, weighted_vote
+from transpl.markov import channel_posteriors, confidence, mean_over_transitions, weighted_vote
 from transpl.methods.transpl.settings import TransPLSettings
+from transpl.windows import PseudoLabels
 
 Codes = NDArray[np.integer]  # (n, D, N)
 Chunks = Iterable[tuple[slice, Codes]]  # rows, and their codes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.markov import CouncilExplanation, witness_in_words
+from transpl.council import CouncilExplanation, witness_in_words
 from transpl.report import plots
 from transpl.report.adaptation.answers import cards, moved_most, windows_to_check
 from transpl.report.adaptation.html import bar, chart, percent

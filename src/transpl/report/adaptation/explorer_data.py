@@ -11,15 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.markov import (
-    BaseExplanation,
-    CouncilContributions,
-    CouncilExplanation,
-    Explanation,
-    thinned,
-    witness_in_words,
-)
-from transpl.markov.explanation.thinning import MOST
+from transpl.council import CouncilContributions, CouncilExplanation, witness_in_words
+from transpl.markov import MAX_EXPLAINED, BaseExplanation, Explanation, windows_to_explain
 from transpl.report.adaptation.saved import Saved
 from transpl.report.adaptation.signals import POINTS, packed
 
@@ -38,7 +31,7 @@ def explorer_data(saved: Saved) -> dict[str, Any]:
     """All windows that fit, and what is the same for all of them; probabilities are rounded to 6 digits."""
     assert saved.explanation is not None
     explanation = saved.explanation
-    explanation = explanation[thinned(explanation.answers, windows_that_fit(explanation))]
+    explanation = explanation[windows_to_explain(explanation.answers, windows_that_fit(explanation))]
     origins = saved.origins(explanation.windows)
     return {
         "classes": [str(label) for label in explanation.classes],
@@ -57,7 +50,7 @@ def windows_that_fit(explanation: BaseExplanation) -> int:
     K, T = len(explanation.classes), 0 if explanation.signals is None else explanation.signals.shape[-1]
     voters = len(explanation.seats) if isinstance(explanation, CouncilExplanation) else D
     characters = D * (2.7 * min(T, POINTS) + 2.2 * N + 10) + voters * (9 * K + 10) + 20 * K + 1000
-    return int(np.clip(_ROOM / characters, _FEWEST, MOST))
+    return int(np.clip(_ROOM / characters, _FEWEST, MAX_EXPLAINED))
 
 
 def _for_all(explanation: BaseExplanation) -> dict[str, Any]:

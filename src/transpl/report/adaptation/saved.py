@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json
+from transpl.council import CouncilExplanation, load_explanation
 from transpl.jobs.result_folders import holds_many, require_whole, require_whole_predictions
-from transpl.markov import BaseExplanation, CouncilExplanation, ShiftReport, load_explanation
+from transpl.markov import BaseExplanation, ShiftReport
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that tell where a window comes from
 

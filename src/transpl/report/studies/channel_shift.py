@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 
-from transpl.markov import evenly_spaced
 from transpl.nn import channel_summaries
 from transpl.report.studies.both_rules import distances_by_rule
 from transpl.report.studies.subject import Subject
+from transpl.windows import evenly_spaced
 
 POINTS = 300  # drawn per domain; the distances are of all windows
 

@@ -22,13 +22,19 @@ _ADVICE = "Use TransPL.shift_report."
 
 @dataclass(frozen=True)
 class Undone:
-    """Something that the target's sensors suffered and that was taken off its windows, as a turned device.
+    """A sensor shift that was undone in the target's windows, such as a turned device.
 
-    sentence : it, in plain words
-    kind : "turn", "swap" ..., as the council names it
-    margin, threshold : by how much the target is likelier with it, in log units per window, and how much was demanded;
-        None where it was not found by likelihood
-    shift : all of it, plain data from which it can be made again
+    Attributes
+    ----------
+    sentence : str
+        The shift in plain words.
+    kind : str
+        "turn", "swap" and so on, as in `transpl.council.shifts.KINDS`.
+    margin, threshold : float or None
+        How much likelier the shift makes the target, in log units per window, and the margin that was required. None if
+        the shift was not found by likelihood.
+    shift : mapping
+        The whole shift as plain data.
     """
 
     sentence: str
@@ -42,17 +48,22 @@ class Undone:
 class ShiftReport:
     r"""How far the code transitions of each channel moved, dist_d = (1 / n_c) \sum_i row_{d,i}, and which of them.
 
-    classes : K labels as text
-    channel_names : D names
-    source_counts, target_counts : (D, n_c, n_c) how often code i is followed by code j
-    row_distances : (D, n_c) the earth mover's distance between row i of the source's and of the target's matrix
-    weights : (D,) how far each channel is trusted
-    source_shares : (K,) class proportions of the source's windows
-    target_shares : (K,) those of the target, *estimated*: the mean of the probabilities, or None
-
-    undone : what was undone before the target was labelled, in the order in which it was
-
-    A flat vote pulls the estimate of the shares towards equal ones.
+    Attributes
+    ----------
+    classes : tuple of K str
+    channel_names : tuple of D str
+    source_counts, target_counts : (D, n_c, n_c) int arrays
+        How often code i is followed by code j.
+    row_distances : (D, n_c) array
+        The earth mover's distance between row i of the source's and of the target's transition matrix.
+    weights : (D,) array
+        How much each channel is trusted.
+    source_shares : (K,) array
+        Class proportions of the source's windows.
+    target_shares : (K,) array or None
+        An *estimate* for the target: the mean of the probabilities. An undecided vote pulls it towards equal shares.
+    undone : tuple of Undone
+        What was undone before the target was labelled, in this order.
     """
 
     classes: tuple[str, ...]
@@ -97,7 +108,7 @@ class ShiftReport:
         epsilon: float | None = None,
         undone: Sequence[Undone] = (),
     ) -> Self:
-        """Compare counts without class axis; `sigma` None trusts all channels alike."""
+        """Compare counts (D, n_c, n_c); without a `sigma` all channels have weight 1."""
         rows = row_distances(source, target, cost, smoothing, epsilon)
         return cls(
             tuple(str(label) for label in classes),
@@ -118,7 +129,7 @@ class ShiftReport:
 
     @property
     def ranks(self) -> NDArray[np.int64]:
-        """1 for the channel that moved most, (D,); of equally far ones the first comes first."""
+        """1 for the channel that moved most, (D,); ties go to the first channel."""
         ranks = np.empty(len(self.weights), np.int64)
         ranks[self._order()] = np.arange(1, len(ranks) + 1)
         return ranks
@@ -154,23 +165,26 @@ class ShiftReport:
     def transitions(self, n: int = 5) -> pd.DataFrame:
         """The n code transitions of each channel that moved most, channels in the order of `channels`.
 
-        source, target : probability of to_code after from_code; 0 if from_code never occurred
-        difference : target - source
-        visited : the share of the target's transitions that leave from_code
-        moved : visited * abs(difference), the order of rows: a large difference that is hardly ever met comes late
-        row_share : the share of the channel's distance that comes from from_code's row
+        Returns
+        -------
+        DataFrame
+            source, target : the probability of to_code after from_code; 0 if from_code never occurred.
+            difference : target - source.
+            visited : the share of the target's transitions that leave from_code.
+            moved : visited * abs(difference), by which rows are sorted: rare transitions come late.
+            row_share : the share of the channel's distance that comes from from_code's row.
         """
         tables = [self._transitions(d, n) for d in self._order()]
         return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
 
     def shares(self) -> pd.DataFrame:
-        """One row per class: its share in the source, and in the target as estimated (NaN if it was not)."""
+        """One row per class: its share in the source and its estimated share in the target (NaN without estimate)."""
         unknown = np.full(len(self.classes), np.nan)
         target = unknown if self.target_shares is None else self.target_shares
         return pd.DataFrame({"class": self.classes, "source": self.source_shares, "target_estimate": target})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, all of it."""
+        """Plain data for JSON."""
         target = None if self.target_shares is None else self.target_shares.tolist()
         return {
             "format": _FORMAT,
@@ -190,7 +204,7 @@ class ShiftReport:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
-        """The report that `as_dict` was made of; others are refused with a ValueError, TypeError or KeyError."""
+        """Make the report from the result of `as_dict`; other data raises a ValueError, TypeError or KeyError."""
         if value["format"] != _FORMAT:
             raise KeyError("format")
         return cls(
@@ -211,7 +225,7 @@ class ShiftReport:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; a damaged or foreign file is refused."""
+        """Read what `save` wrote; other or damaged files are refused."""
         value = read_json(path)
         try:
             return cls.from_dict(value)

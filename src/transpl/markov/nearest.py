@@ -1,8 +1,8 @@
-r"""Source windows whose codes are most like those of a window.
+r"""Source windows whose codes are most similar to those of a window.
 
 distance(s, r) = 1 - \sum_d share_d (1 / max(N_s, N_r)) \sum_t [s_{d,t} = r_{d,t}]
 
-0 is the same code everywhere, 1 nowhere. A patch that only the longer window has never agrees.
+0 means the same code everywhere, 1 nowhere. A patch that only the longer window has never agrees.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_int, invalid
 
-_COMPARED_AT_ONCE = 1 << 18  # pairs of windows; what is written for them stays in the processor's cache
-_DIGITS = 12  # beyond them distances differ only by the order of additions
-_PADDING = -2  # of the source; unlike the -1 of others, so that what is absent on both sides does not agree
+_COMPARED_AT_ONCE = 1 << 18  # pairs of windows; their temporaries stay in the processor's cache
+_DIGITS = 12  # further digits depend on the order of additions
+_PADDING = -2  # of the source, unlike the -1 of the windows, so that patches absent on both sides do not agree
 
 
 @dataclass(frozen=True, eq=False)
 class SourceCodes:
-    """What a model remembers of its source: coarse codes (m, D, N), class indices (m,), row numbers (m,) in `fit`."""
+    """What a model keeps of its source: coarse codes (m, D, N), class indices (m,), row numbers (m,) in `fit`."""
 
     codes: NDArray[np.integer]
     labels: NDArray[np.integer]
@@ -36,7 +36,7 @@ class SourceCodes:
 
     @classmethod
     def numbered(cls, codes: NDArray[np.integer], labels: NDArray[np.integer], n_classes: int) -> Self:
-        """Number the rows from 0; labels and numbers in the smallest type that holds them."""
+        """Number the rows from 0; labels and row numbers use the smallest sufficient type."""
         rows = np.arange(len(codes), dtype=np.min_scalar_type(-len(codes)))
         return cls(codes, labels.astype(np.min_scalar_type(-n_classes)), rows)
 
@@ -47,11 +47,16 @@ class SourceCodes:
 
 @dataclass(frozen=True, eq=False)
 class NearestWindows:
-    """Per window its nearest source windows, the nearest first; of equally near ones the first in the source.
+    """The nearest source windows of each window, the nearest first; of equally near ones the first in the source.
 
-    rows : (n, k) row numbers in the X that the model was fitted with
-    labels : (n, k) their classes
-    distances : (n, k) 0 is the same codes everywhere, 1 nowhere
+    Attributes
+    ----------
+    rows : (n, k) int array
+        Row numbers in the X that the model was fitted with.
+    labels : (n, k) array
+        Their classes.
+    distances : (n, k) array
+        0 means the same codes everywhere, 1 nowhere.
     """
 
     rows: NDArray[np.int64]
@@ -61,9 +66,8 @@ class NearestWindows:
     def __post_init__(self) -> None:
         shapes = {self.rows.shape, self.labels.shape, self.distances.shape}
         if len(shapes) != 1 or self.rows.ndim != 2:
-            raise invalid(
-                "nearest", expected="three arrays of one shape (n, k)", got=shapes, advice="Use TransPL.explain."
-            )
+            expected = "three arrays of one shape (n, k)"
+            raise invalid("nearest", expected=expected, got=shapes, advice="Use TransPL.explain.")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -75,29 +79,36 @@ class NearestWindows:
 def nearest_windows(
     codes: NDArray[np.integer], source: SourceCodes, shares: NDArray[np.float64], classes: NDArray, n: int
 ) -> NearestWindows | None:
-    """Find the n source windows nearest to each window, a part of the windows at a time; None if n is 0."""
+    """Find the n nearest source windows of each window with codes (windows, D, N); None if n is 0.
+
+    shares : (D,) the weight of each channel, sum 1; classes : (K,) labels
+    """
     check_int("nearest", n, least=0)
     n, m = min(n, len(source.codes)), len(source.codes)
     if n == 0:
         return None
     found, distances = np.empty((len(codes), n), np.int64), np.empty((len(codes), n))
-    by_position = _by_position(source.codes)
-    lengths, source_lengths = _lengths(codes), _lengths(source.codes)
+    by_position = np.array(source.codes.transpose(1, 2, 0), order="C")  # (D, N, m): one position side by side
+    by_position[by_position < 0] = _PADDING
+    lengths, source_lengths = ((each[:, 0] >= 0).sum(axis=-1) for each in (codes, source.codes))
     at_once = max(1, _COMPARED_AT_ONCE // m)
     for first in range(0, len(codes), at_once):
         rows = slice(first, first + at_once)
         longer = np.maximum(lengths[rows, None], source_lengths)
         away = np.round(1.0 - _agreement(codes[rows], by_position, shares) / longer, _DIGITS)
-        found[rows], distances[rows] = _smallest(away, n)
-    return NearestWindows(
-        source.rows[found].astype(np.int64), classes[source.labels[found]], np.maximum(distances, 0.0)
-    )
+        row = np.arange(len(away))
+        for i in range(n):  # argmin takes the first of equally near windows
+            found[rows, i] = nearest = away.argmin(axis=1)
+            distances[rows, i] = away[row, nearest]
+            away[row, nearest] = np.inf
+    numbers = source.rows[found].astype(np.int64)
+    return NearestWindows(numbers, classes[source.labels[found]], np.maximum(distances, 0.0))
 
 
 def _agreement(
     codes: NDArray[np.integer], by_position: NDArray[np.integer], shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""\sum_d share_d \sum_t [s_{d,t} = r_{d,t}] of some windows with all of the source, (rows, m)."""
+    r"""\sum_d share_d \sum_t [s_{d,t} = r_{d,t}] of some windows with all source windows, (rows, m)."""
     shape, N = (len(codes), by_position.shape[-1]), min(codes.shape[-1], by_position.shape[1])
     total = np.zeros(shape)
     for d, share in enumerate(shares):
@@ -106,25 +117,3 @@ def _agreement(
             alike += (codes[:, d, t, None] == by_position[d, t]).view(np.uint8)
         total += share * alike
     return total
-
-
-def _smallest(away: NDArray[np.float64], n: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Positions and values of the n smallest of each row, of equal ones the first; `away` is used up."""
-    rows, found = np.arange(len(away)), np.empty((len(away), n), np.int64)
-    values = np.empty((len(away), n))
-    for i in range(n):
-        found[:, i] = away.argmin(axis=1)
-        values[:, i] = away[rows, found[:, i]]
-        away[rows, found[:, i]] = np.inf
-    return found, values
-
-
-def _by_position(codes: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Codes (D, N, m), so that those of all windows at one place lie side by side."""
-    turned = np.array(codes.transpose(1, 2, 0), order="C")
-    turned[turned < 0] = _PADDING
-    return turned
-
-
-def _lengths(codes: NDArray[np.integer]) -> NDArray[np.int64]:
-    return (codes[:, 0] >= 0).sum(axis=-1)

@@ -2,12 +2,13 @@ r"""Why the council gave windows their labels: every number that its answer is t
 
 log q_k = \sum_s e_{s,k} + b_k + r_k + const
 
-e_{s,k} is the evidence of witness s for class k, b_k the logarithm of the class share, r_k what known labels and
-neighbouring windows add. Nothing is approximated: the parts of log q_a - log q_b add up to it.
+e_{s,k} is the evidence of seat s for class k, b_k the logarithm of the class share, r_k the effect of known labels
+and neighbouring windows. Nothing is approximated: the parts of log q_a - log q_b add up to it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +20,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl._utils.errors import InputError, check_int, invalid
-from transpl.markov.evidence import each_transition
-from transpl.markov.explanation.base import BaseExplanation
-from transpl.markov.explanation.contributions import difference
-from transpl.markov.explanation.evidence import TransitionEvidence, evidence_table, largest, transition_evidence
-from transpl.markov.explanation.sentence import listed
+from transpl.markov import BaseExplanation, Explanation, TransitionEvidence, each_transition
+from transpl.markov.contributions import difference, evidence_table, largest, top_transitions
+from transpl.markov.explanation import listed, read_explanation
 
 Floats = NDArray[np.float64]
 
@@ -31,14 +30,27 @@ _NAMED = 2  # channels in a sentence
 _VIEWS = {"recorded": "signals as recorded", "standardised": "standardised signals", "shape": "window shapes"}
 
 
+def load_explanation(path: str | os.PathLike[str]) -> BaseExplanation:
+    """Read an explanation of either variant; other or damaged files are refused, and nothing in them is executed."""
+    kinds: tuple[type[BaseExplanation], ...] = (Explanation, CouncilExplanation)
+    return read_explanation(path, *kinds)
+
+
 @dataclass(frozen=True)
 class CouncilContributions:
-    """Natural log odds of `label` against `against` in one window, split without remainder.
+    """Natural log odds of `label` against `against` in one window, split exactly.
 
-    witnesses : (S,) of each witness
-    bias : of the class shares
-    rest : of known labels, of other windows of the recording and of neighbours in time
-    log_odds : log q_label - log q_against, the sum of all of them
+    Attributes
+    ----------
+    label, against : class labels
+    witnesses : (S,) array
+        The part of each seat.
+    bias : float
+        The part of the class shares.
+    rest : float
+        The part of known labels, other windows of the recording and neighbours in time.
+    log_odds : float
+        log q_label - log q_against, the sum of all parts.
     """
 
     label: Any
@@ -50,7 +62,7 @@ class CouncilContributions:
 
 
 class LinearParts(NamedTuple):
-    """Log odds of the linear witness in one window: (F,) of each feature, and what no feature has a part in."""
+    """The log odds of the linear witness in one window: the part of each feature (F,), and that of no feature."""
 
     features: Floats
     bias: float
@@ -58,11 +70,18 @@ class LinearParts(NamedTuple):
 
 @dataclass(frozen=True)
 class WitnessEvidence:
-    """What one witness said.
+    """The answer of one witness.
 
-    says : the class that it would give alone; probability : its own, of that class
-    accuracy : estimated, on this target
-    contribution : its part of the log odds
+    Attributes
+    ----------
+    says : class label
+        The class it would assign alone.
+    probability : float
+        Its own probability of that class.
+    accuracy : float
+        Its estimated accuracy on this target.
+    contribution : float
+        Its part of the log odds.
     """
 
     witness: str
@@ -75,10 +94,7 @@ class WitnessEvidence:
 
 @dataclass(frozen=True)
 class FeatureEvidence:
-    """What one number that describes the window added to the log odds of the linear witness.
-
-    value : in standard deviations from the domain's mean
-    """
+    """A feature of the window, in standard deviations from the domain's mean, and its part of the linear log odds."""
 
     channel: str
     quantity: str
@@ -88,10 +104,10 @@ class FeatureEvidence:
 
 @dataclass(frozen=True)
 class CouncilEvidence:
-    """Why `label` rather than `against`, the most decisive first on either side.
+    """Why `label` rather than `against`, the most decisive evidence first on either side.
 
-    Contributions of witnesses are parts of `log_odds`, those of transitions of what the codes say, those of features of
-    what the linear witness says.
+    The contributions of witnesses are parts of `log_odds`, those of transitions are parts of the log odds of the codes,
+    and those of features are parts of the log odds of the linear witness.
     """
 
     window: int
@@ -113,19 +129,34 @@ class CouncilEvidence:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CouncilExplanation(BaseExplanation):
-    r"""The council's answer for n windows, taken apart; fields of `BaseExplanation` and these.
+    r"""The council's answer for n windows, taken apart.
 
+    Attributes
+    ----------
     seats : S pairs (witness, view)
-    evidence : (n, S, K) e_{s,k}
-    bias : (K,) b_k
-    rest : (n, K) r_k
-    seat_answers : (n, S, K) class probabilities of each witness alone
-    accuracies : (S,) estimated accuracy of each witness on this target, the council's labels taken for right
-    code_log_probabilities : (K, D, c, c) log p(j | i, k, d) of the codes; -inf for a class without any source window
-    features : (n, F) what the linear witness looks at, in its own standardisation; None if there is none
-    feature_weights, feature_bias : (K, F), (K,) of its logistic regression; a bias of -inf for a class it never saw
+    evidence : (n, S, K) array
+        e_{s,k}.
+    bias : (K,) array
+        b_k.
+    rest : (n, K) array
+        r_k.
+    seat_answers : (n, S, K) array
+        The class probabilities of each seat alone.
+    accuracies : (S,) array
+        The estimated accuracy of each seat on this target, if the council's labels are right.
+    code_log_probabilities : (K, D, c, c) array
+        log p(j | i, k, d) of the codes; -inf for a class without any source window.
+    features : (n, F) array or None
+        The standardised features of the linear witness; None if there is no such witness.
+    feature_weights, feature_bias : (K, F) and (K,) arrays
+        Of its logistic regression; a bias of -inf for a class it never saw.
     feature_names : F pairs (channel, quantity)
-    linear_view : the view it looks through
+    linear_view : str or None
+        The view of the linear witness.
+
+    See Also
+    --------
+    transpl.markov.BaseExplanation : the attributes that explanations of all variants have.
     """
 
     seats: tuple[tuple[str, str], ...]
@@ -184,14 +215,18 @@ class CouncilExplanation(BaseExplanation):
 
     @property
     def votes(self) -> NDArray[np.int64]:
-        """The class that each witness would give alone, (n, S) positions in `classes`."""
+        """The class that each seat would assign alone, (n, S) positions in `classes`."""
         return self.seat_answers.argmax(axis=2)
 
     def contributions(self, window: int, label: Any = None, against: Any = None) -> CouncilContributions:
-        """Split the log odds of a label against another class in one window over witnesses; exact sums.
+        """Split the log odds of one class against another in one window exactly over seats.
 
-        window : position in this explanation
-        label, against : classes; by default the most probable class, and the most probable of the others
+        Parameters
+        ----------
+        window : int
+            Position in this explanation.
+        label, against : optional
+            Classes; by default the most probable class, and the most probable of the others.
         """
         one = self.only(window)
         a, b = one.rivals(label, against)
@@ -201,10 +236,10 @@ class CouncilExplanation(BaseExplanation):
         return CouncilContributions(classes[a], classes[b], witnesses, bias, rest, float(witnesses.sum() + bias + rest))
 
     def code_parts(self, window: int, label: Any = None, against: Any = None) -> Floats:
-        """log p(s_{t+1} | s_t, label, d) - log p(s_{t+1} | s_t, against, d), (D, N-1): how each step of a code speaks.
+        """log p(s_{t+1} | s_t, label, d) - log p(s_{t+1} | s_t, against, d), (D, N-1).
 
-        Their sum is the log odds of the codes, as of a witness that thinks all classes alike; 0 behind the end of a
-        shorter window. Arguments as in `contributions`.
+        The sum is the log odds of the codes under equal class shares; 0 behind the end of a shorter window. Parameters
+        are those of `contributions`.
         """
         one = self.only(window)
         a, b = one.rivals(label, against)
@@ -212,9 +247,9 @@ class CouncilExplanation(BaseExplanation):
         return difference(terms[..., a], terms[..., b])
 
     def linear_parts(self, window: int, label: Any = None, against: Any = None) -> LinearParts | None:
-        """(w_label - w_against) x, feature by feature, and the difference of biases; None without linear witness.
+        """(w_label - w_against) x per feature and the difference of biases; None without a linear witness.
 
-        Together they are the log odds of its logistic regression. Arguments as in `contributions`.
+        Together they are the log odds of its logistic regression. Parameters are those of `contributions`.
         """
         if self.features is None:
             return None
@@ -229,7 +264,7 @@ class CouncilExplanation(BaseExplanation):
     def top_evidence(self, window: int, n: int = 5, label: Any = None, against: Any = None) -> CouncilEvidence:
         """Name the witnesses, and the n code transitions and features on either side, that spoke most for and against.
 
-        window, label, against : as in `contributions`
+        The other parameters are those of `contributions`.
         """
         check_int("n", n, least=0)
         one = self.only(window)
@@ -245,18 +280,27 @@ class CouncilExplanation(BaseExplanation):
             log_odds=found.log_odds,
             witnesses_for=one._named_witnesses(found.witnesses),
             witnesses_against=one._named_witnesses(found.witnesses, sign=-1),
-            transitions_for=tuple(transition_evidence(one, at, codes, codes) for at in largest(codes.ravel(), n)),
-            transitions_against=tuple(transition_evidence(one, at, codes, codes) for at in largest(-codes.ravel(), n)),
+            transitions_for=top_transitions(one, codes, codes, n),
+            transitions_against=top_transitions(one, codes, codes, n, sign=-1),
             features_for=one._named_features(features, largest(features, n)),
             features_against=one._named_features(features, largest(-features, n)),
         )
 
     def sentence(self, window: int) -> str:
-        """Say why the window at this position got its label, in plain words."""
-        return _sentence(self.only(window))
+        """Say in plain words why the window at this position got its label.
+
+        It says how many witnesses agree with the label, what the others say, and which channels speak for it.
+        """
+        one = self.only(window)
+        k = int(one.probabilities[0].argmax())
+        label, answer = f"{one.classes[k]}, {one.probabilities[0, k]:.2f}", int(one.answers[0].argmax())
+        if answer != k:  # other windows decided
+            label = f"{one.classes[answer]}, {one.answers[0, answer]:.2f}; by itself {label}"
+        reasons = [_agreement(one, k), *_others_say(one, k), *_overruled(one, k), *_channels(one)]
+        return f"{label}: {'; '.join(reasons)}."
 
     def _named_witnesses(self, parts: Floats, sign: int = 1) -> tuple[WitnessEvidence, ...]:
-        """Witnesses of an explanation of one window whose part has this sign, the largest first."""
+        """Name the seats whose part has this sign, in an explanation of one window, the largest part first."""
         says, answers = self.votes[0], self.seat_answers[0]
         return tuple(
             WitnessEvidence(
@@ -279,38 +323,23 @@ class CouncilExplanation(BaseExplanation):
 
 
 def witness_in_words(witness: str, view: str) -> str:
-    """As "trees on standardised signals"."""
+    """Describe a seat, such as "trees on standardised signals"."""
     return f"{witness} on {_VIEWS.get(view, f'{view} signals')}"
 
 
-def _sentence(one: CouncilExplanation) -> str:
-    """Say how many witnesses agree with the label of a single window, what others say, which channels speak for it."""
-    k = int(one.probabilities[0].argmax())
-    reasons = [_who_says_so(one, k), *_others_say(one, k), *_rest_decided(one, k), *_channels(one)]
-    return f"{_label(one, k)}: {'; '.join(reasons)}."
-
-
-def _label(one: CouncilExplanation, k: int) -> str:
-    """The label; where other windows gave the window another one, that first."""
-    alone, answer = f"{one.classes[k]}, {one.probabilities[0, k]:.2f}", int(one.answers[0].argmax())
-    return alone if answer == k else f"{one.classes[answer]}, {one.answers[0, answer]:.2f}; by itself {alone}"
-
-
-def _who_says_so(one: CouncilExplanation, k: int) -> str:
-    said = _count_in_words(int((one.votes[0] == k).sum()), len(one.seats))
+def _agreement(one: CouncilExplanation, k: int) -> str:
+    agreeing, S = int((one.votes[0] == k).sum()), len(one.seats)
+    if S == 1:
+        said = f"its one witness {'says' if agreeing else 'does not say'} so"
+    elif agreeing in (0, S):
+        said = f"all {S} witnesses say so" if agreeing else f"none of its {S} witnesses says so"
+    else:
+        said = f"{agreeing} of {S} witnesses {'says' if agreeing == 1 else 'say'} so"
     if len(one.classes) < 2:
         return said
     parts = one.contributions(0).witnesses
     strongest = int(parts.argmax())
     return f"{said}, most strongly {witness_in_words(*one.seats[strongest])}" if parts[strongest] > 0 else said
-
-
-def _count_in_words(agreeing: int, S: int) -> str:
-    if S == 1:
-        return f"its one witness {'says' if agreeing else 'does not say'} so"
-    if agreeing in (0, S):
-        return f"all {S} witnesses say so" if agreeing else f"none of its {S} witnesses says so"
-    return f"{agreeing} of {S} witnesses {'says' if agreeing == 1 else 'say'} so"
 
 
 def _others_say(one: CouncilExplanation, k: int) -> list[str]:
@@ -322,7 +351,7 @@ def _others_say(one: CouncilExplanation, k: int) -> list[str]:
     return [f"{counts[most]} {'says' if counts[most] == 1 else 'say'} {one.classes[most]}"]
 
 
-def _rest_decided(one: CouncilExplanation, k: int) -> list[str]:
+def _overruled(one: CouncilExplanation, k: int) -> list[str]:
     alone = int((one.evidence[0].sum(axis=0) + one.bias).argmax())
     if alone == k:
         return []
@@ -330,7 +359,7 @@ def _rest_decided(one: CouncilExplanation, k: int) -> list[str]:
 
 
 def _channels(one: CouncilExplanation) -> list[str]:
-    """The channels whose codes speak most for the label, and the one most against it if all together do."""
+    """Name the channels whose codes speak most for the label, and the one most against it if all together do."""
     if len(one.classes) < 2 or len(one.channel_names) < 2:
         return []
     parts = one.code_parts(0).sum(axis=1)
@@ -345,7 +374,7 @@ def _channels(one: CouncilExplanation) -> list[str]:
 
 
 def _pairs(name: str, value: Any) -> tuple[tuple[str, str], ...]:
-    """Pairs of text, also from the lists that JSON made of them."""
+    """Check pairs of names and turn the lists of JSON into tuples."""
     pairs = tuple(tuple(pair) for pair in value)
     if any(len(pair) != 2 or not all(isinstance(word, str) for word in pair) for pair in pairs):
         raise InputError(f"{name}: expected pairs of names, got {value!r}. Use TransPL.explain.")
