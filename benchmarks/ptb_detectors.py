@@ -14,16 +14,18 @@ from plotly.subplots import make_subplots
 
 from transpl.datasets.recipes.ptb_beats import (
     BEAT_HZ,
+    LEADS,
     Beats,
     agreement,
     consensus_beats,
     find_beats,
     published_beats,
     r_peaks,
+    read_header,
+    read_headers,
+    read_signals,
     standardised,
 )
-from transpl.datasets.recipes.ptb_headers import LEADS, read_header, read_headers
-from transpl.datasets.recipes.ptb_signals import read_signals
 
 TITLES = {
     "published": "published: a line joins the i-th peaks of all leads",

@@ -11,7 +11,7 @@ from conftest import TINY
 
 from transpl.benchmark import Result, compare, selection
 from transpl.datasets import Dataset, make_shifted
-from transpl.datasets.base import TEST, TRAIN
+from transpl.datasets.dataset import TEST, TRAIN
 from transpl.methods.registry import entries, names
 from transpl.nn import Execution
 

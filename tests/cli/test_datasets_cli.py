@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 
 from transpl import cli, datasets
-from transpl.datasets.base import Dataset
 from transpl.datasets.cards import read_card
+from transpl.datasets.dataset import Dataset
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipe import Built, Recipe, RemoteFile
 from transpl.datasets.recipes.synthetic import make_shifted
@@ -45,7 +45,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return typed
 
 
-def build(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
+def build(folder: Path, log: Any, *, gain: float = 1.0) -> Built:
     made = make_shifted(n_train=6, n_test=4)
     return Built(replace(made, name="ptb", X=gain * made.X), {}, ("nothing was dropped.",))
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from transpl._utils.errors import InputError
 from transpl._utils.files import read_npz
-from transpl.datasets.base import TEST, TRAIN
 from transpl.datasets.cards import check_card, read_card
+from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recordings import own_cutting
 from transpl.datasets.recordings.own import prepare_own

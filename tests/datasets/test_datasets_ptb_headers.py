@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl.datasets.recipes.ptb_headers import (
+from transpl.datasets.recipes.ptb_beats import (
     LEADS,
     PUBLISHED_PATIENTS,
     Header,

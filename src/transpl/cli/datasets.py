@@ -43,10 +43,10 @@ Name = Annotated[str, typer.Option(help="Name of the prepared data set.")]
 @app.command("list", epilog="Example: `transpl datasets list`")
 def list_() -> None:
     """Show what can be loaded now, what can be prepared, and where it is kept."""
+    from transpl.datasets.catalogue import datasets_table
     from transpl.datasets.prepared import data_home
-    from transpl.datasets.shelf import shelf_view
 
-    _print(shelf_view())
+    _print(datasets_table())
     typer.echo(f"kept in {data_home()} (TRANSPL_DATA changes that)")
 
 
@@ -66,7 +66,7 @@ def prepare(
 
     options = _options(option or [])
     npz = prepare_dataset(
-        name, source=source, offline=offline, options=options, normalise=normalise, force=force, say=say
+        name, source=source, offline=offline, options=options, normalise=normalise, force=force, log=say
     )
     typer.echo(npz)
 
@@ -77,11 +77,10 @@ def info(
     html: Annotated[Path | None, typer.Option(help="Also write a page with example windows.")] = None,
 ) -> None:
     """Show the card of a data set: origin, rule, counts, class proportions per domain."""
-    from transpl.datasets.card_table import card_view
-    from transpl.datasets.shelf import card_of
+    from transpl.datasets.catalogue import card_of, card_text
 
     card = card_of(name)
-    _print(card_view(card))
+    _print(card_text(card))
     if html is not None:
         from transpl.datasets import load
         from transpl.datasets.card_page import write_card_page
@@ -190,7 +189,7 @@ def _foreign_reader(format: Format) -> Callable[..., Dataset]:
 
 def _foreign_provenance(format: Format, folder: Path, choices: dict[str, Any]) -> Any:
     from transpl.datasets.cards import Provenance
-    from transpl.datasets.origins import folder_origin
+    from transpl.datasets.prepare import folder_origin
 
     return Provenance(
         made_by="import",

@@ -1,6 +1,6 @@
-"""The card of a prepared data set: a JSON beside the npz that says where it is from, how it was made and what is in it.
+"""The card of a prepared data set: a JSON file beside the npz that says where it is from and what is in it.
 
-It holds the SHA-256 of the npz, so it can be told whether the two belong together.
+The card holds the SHA-256 of the npz, so a card and an npz that do not belong together are noticed.
 """
 
 from __future__ import annotations
@@ -15,42 +15,37 @@ import numpy as np
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
 from transpl._utils.files import read_json, read_npz, sha256, write_json
-from transpl.datasets.base import TEST, TRAIN
+from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import KEYS, as_names
 
 FORMAT = "transpl-card-1"
 SPLITS = {"train": TRAIN, "test": TEST}
-_FIELDS = {
-    "format": str,
-    "name": str,
-    "title": str,
-    "homepage": str,
-    "licence": str,
-    "citation": str,
-    "made_by": str,
-    "transpl_version": str,
-    "npz_sha256": str,
-    "origin": list,
-    "rule": str,
-    "options": dict,
-    "normalise": str,
-    "notes": list,
-    "windows": int,
-    "length": int,
-    "channels": list,
-    "classes": list,
-    "domain_names": dict,
-    "counts": dict,
+_FIELDS: dict[str, type] = {
+    **dict.fromkeys(("format", "name", "title", "homepage", "licence", "citation", "made_by", "transpl_version"), str),
+    **dict.fromkeys(("npz_sha256", "rule", "normalise"), str),
+    **dict.fromkeys(("origin", "notes", "channels", "classes"), list),
+    **dict.fromkeys(("options", "domain_names", "counts"), dict),
+    **dict.fromkeys(("windows", "length"), int),
 }
 _AGAIN = "Prepare the data set again, or delete the card."
 
 
 class Provenance(NamedTuple):
-    """What a card says that is not in the npz.
+    """The part of a card that is not in the npz.
 
-    made_by : "prepare" (a public set), "import" (another project's files) or "make" (a user's own recordings)
-    origin : for each raw file its name, SHA-256 and urls
-    default_rule : the recipe's rule without options, if `rule` is another; if it changes, the set is made again
+    Parameters
+    ----------
+    made_by : {"prepare", "import", "make"}
+        The command: a public set, another project's files, or the user's own recordings.
+    title, rule : str
+    origin : sequence of mappings
+        Name, SHA-256 and urls of each raw file.
+    options : mapping
+    notes : sequence of str
+    normalise : str
+    homepage, licence, citation : str
+    default_rule : str
+        The recipe's rule without options, if `rule` is another one. If it changes, the set is prepared again.
     """
 
     made_by: str
@@ -72,7 +67,7 @@ def card_path(npz: Path) -> Path:
 
 
 def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
-    """Describe a prepared file; counts and hash are taken from the file itself."""
+    """Describe a prepared file; its counts and hash are read from the file itself."""
     from transpl import __version__
 
     return {
@@ -89,9 +84,9 @@ def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
 
 
 def publish(staged: Path, npz: Path, provenance: Provenance) -> dict[str, Any]:
-    """Move a finished npz of the same name and disk to its place, and write its card.
+    """Move a finished npz into its place on the same disk, and write its card.
 
-    The old card goes first and the new one comes last: at no moment does a card lie beside an npz of another content.
+    The old card is deleted first and the new one written last, so no card ever lies beside an npz of other content.
     """
     card = make_card(staged, provenance)
     card_path(npz).unlink(missing_ok=True)
@@ -101,20 +96,35 @@ def publish(staged: Path, npz: Path, provenance: Provenance) -> dict[str, Any]:
 
 
 def read_card(npz: Path) -> dict[str, Any]:
-    """Read the card of a prepared file; one that is damaged or of another version is refused."""
+    """Read the card of a prepared file; a damaged one, or one of another version, is refused."""
     path = card_path(npz)
     card = read_json(path)
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         raise unreadable_file(path, problem=f"not a card ({FORMAT})", advice=_AGAIN)
     bad = [key for key, kind in _FIELDS.items() if not isinstance(card.get(key), kind)]
+    if not bad and not all(_are_counts(parts, card["classes"]) for parts in card["counts"].values()):
+        bad = ["counts"]
     if bad:
         raise unreadable_file(path, problem=f"a card without sound {', '.join(bad)}", advice=_AGAIN)
-    _check_counts(path, card)
     return card
 
 
+def _are_counts(parts: Any, classes: list[str]) -> bool:
+    """Tell whether `parts` holds a whole number for every part and class of a domain."""
+    return (
+        isinstance(parts, dict)
+        and set(parts) == set(SPLITS)
+        and all(
+            isinstance(per_class, dict)
+            and set(per_class) == set(classes)
+            and all(isinstance(n, int) for n in per_class.values())
+            for per_class in parts.values()
+        )
+    )
+
+
 def check_card(npz: Path, card: Mapping[str, Any]) -> None:
-    """Raise unless `card` was written for this very npz."""
+    """Raise unless `card` was written for this npz."""
     if not npz.is_file():
         raise unreadable_file(npz, problem="no such file, though it has a card", advice=_AGAIN)
     found = sha256(npz)
@@ -124,13 +134,13 @@ def check_card(npz: Path, card: Mapping[str, Any]) -> None:
 
 
 def card_or_contents(npz: Path) -> dict[str, Any]:
-    """Return the checked card, or, of a file that has none, what the file itself tells."""
+    """Return the checked card; without one, a card of what the file itself tells."""
     if card_path(npz).is_file():
         card = read_card(npz)
         check_card(npz, card)
         return card
-    empty: dict[str, Any] = {key: kind() for key, kind in _FIELDS.items()}
-    notes = ["No card beside the file: where it is from is not known."]
+    empty = {key: kind() for key, kind in _FIELDS.items()}
+    notes = ["There is no card beside the file, so its origin is unknown."]
     return {**empty, "name": npz.stem, "notes": notes, "npz_sha256": sha256(npz), **contents(npz)}
 
 
@@ -145,64 +155,40 @@ def refuse_second_scaling(npz: Path, rule: str) -> None:
 
 
 def contents(npz: Path) -> dict[str, Any]:
-    """Count what is in a prepared file, without reading its windows."""
+    """Count what is in a prepared file without reading its windows."""
     arrays = read_npz(npz, (*KEYS[1:], "domain_names"))
     missing = [key for key in KEYS[1:] if key not in arrays]
     if missing:
         raise unreadable_file(npz, problem=f"not a prepared data set: no {', '.join(missing)}", advice=_AGAIN)
+    length = _window_length(npz)
     try:
-        return _contents(arrays, _length(npz))
+        classes = as_names("class_names", arrays["class_names"])
+        y, domain, split = arrays["y"], arrays["domain"], arrays["split"]
+        domains = np.unique(domain).tolist()
+        names = as_names("domain_names", arrays["domain_names"]) if "domain_names" in arrays else ()
+        counts: dict[str, dict[str, dict[str, int]]] = {str(d): {} for d in domains}
+        for d in domains:
+            for part, code in SPLITS.items():
+                n = np.bincount(y[(domain == d) & (split == code)], minlength=len(classes)).tolist()
+                counts[str(d)][part] = dict(zip(classes, n, strict=True))
+        return {
+            "windows": len(y),
+            "length": length,
+            "channels": list(as_names("channel_names", arrays["channel_names"])),
+            "classes": list(classes),
+            "domain_names": dict(zip(map(str, domains), names, strict=True)) if names else {},
+            "counts": counts,
+        }
     except (InputError, ValueError, IndexError) as error:
         raise UnreadableFile(f"{npz}: {error}") from None
 
 
-def _contents(arrays: Mapping[str, Any], length: int) -> dict[str, Any]:
-    classes = as_names("class_names", arrays["class_names"])
-    y, domain, split = arrays["y"], arrays["domain"], arrays["split"]
-    domains = np.unique(domain).tolist()
-    return {
-        "windows": len(y),
-        "length": length,
-        "channels": list(as_names("channel_names", arrays["channel_names"])),
-        "classes": list(classes),
-        "domain_names": _domain_names(arrays, domains),
-        "counts": {
-            str(d): {part: _per_class(y[(domain == d) & (split == code)], classes) for part, code in SPLITS.items()}
-            for d in domains
-        },
-    }
-
-
-def _per_class(y: Any, classes: tuple[str, ...]) -> dict[str, int]:
-    return dict(zip(classes, np.bincount(y, minlength=len(classes)).tolist(), strict=True))
-
-
-def _domain_names(arrays: Mapping[str, Any], domains: list[int]) -> dict[str, str]:
-    if "domain_names" not in arrays:
-        return {}
-    names = as_names("domain_names", arrays["domain_names"])
-    return dict(zip(map(str, domains), names, strict=True))
-
-
-def _length(npz: Path) -> int:
-    """Return the number of time steps from the header of X."""
+def _window_length(npz: Path) -> int:
+    """Read the number of time steps from the header of X."""
     try:
         with zipfile.ZipFile(npz) as archive, archive.open("X.npy") as stream:
             version = np.lib.format.read_magic(stream)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape = read(stream)[0]
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+            return int(read(stream)[0][-1])
+    except (KeyError, ValueError, IndexError, OSError, zipfile.BadZipFile) as error:
         raise unreadable_file(npz, problem=f"no readable X in it ({error})", advice=_AGAIN) from None
-    return int(shape[-1])
-
-
-def _check_counts(path: Path, card: Mapping[str, Any]) -> None:
-    """Raise unless counts are whole numbers for every domain, part and class, so that others can rely on them."""
-    wanted = set(card["classes"])
-    for parts in card["counts"].values():
-        sound = isinstance(parts, dict) and set(parts) == set(SPLITS)
-        for per_class in parts.values() if sound else ():
-            sound &= isinstance(per_class, dict) and set(per_class) == wanted
-            sound = sound and all(isinstance(n, int) for n in per_class.values())
-        if not sound:
-            raise unreadable_file(path, problem="a card without sound counts", advice=_AGAIN)

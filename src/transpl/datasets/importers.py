@@ -24,10 +24,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, check_choice, check_int, unreadable_file
-from transpl.datasets.base import TEST, TRAIN, Dataset
+from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.pairs import PUBLISHED, Pairs, default_pairs, pairs_for
 from transpl.datasets.pickled import read_pickle
-from transpl.datasets.recipes import hhar, hhar_csv, ptb_headers, ucihar, wisdm
+from transpl.datasets.recipes import hhar, ptb_beats, ucihar, wisdm
 from transpl.datasets.recordings.tables import read_table
 from transpl.datasets.torch_files import read_torch
 
@@ -35,8 +35,8 @@ Names = tuple[str, ...]
 PUBLISHED_NAMES: dict[str, tuple[Names, Names]] = {  # classes and channels, in the order of these files
     "ucihar": (ucihar.CLASSES, ucihar.CHANNELS),
     "wisdm": (wisdm.CLASSES, wisdm.CHANNELS),
-    "hhar": (hhar_csv.CLASSES, hhar.CHANNELS),
-    "ptb": (ptb_headers.CLASSES, ptb_headers.LEADS),
+    "hhar": (hhar.CLASSES, hhar.CHANNELS),
+    "ptb": (ptb_beats.CLASSES, ptb_beats.LEADS),
 }
 _SPLITS = {"train": TRAIN, "test": TEST}
 _ADATIME = re.compile(r"(?P<split>train|test)_(?P<id>\d{1,9})\.pt")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
 from transpl._utils.files import read_npz, replacing
-from transpl.datasets.base import Dataset
+from transpl.datasets.dataset import Dataset
 from transpl.datasets.pairs import pairs_for
 
 KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")

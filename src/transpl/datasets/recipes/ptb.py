@@ -23,31 +23,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, check_choice, check_int, invalid, unreadable_file
-from transpl.datasets.base import TEST, TRAIN, Dataset
+from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.pairs import PUBLISHED, Pairs, default_pairs
-from transpl.datasets.recipe import Built, Recipe, RemoteFile, Say, windows_per_domain
-from transpl.datasets.recipes.ptb_beats import (
-    DETECTORS,
-    LENGTH,
-    LONGEST_RR,
-    cut_beats,
-    find_beats,
-    r_peaks,
-    rr_interval,
-    standardised,
+from transpl.datasets.recipe import (
+    SEED,
+    Built,
+    Log,
+    Recipe,
+    RemoteFile,
+    group_test_rows,
+    stratified_test_rows,
+    windows_per_domain,
 )
-from transpl.datasets.recipes.ptb_headers import (
+from transpl.datasets.recipes.ptb_beats import (
     CLASSES,
+    DETECTORS,
     DOMAINS,
     LEADS,
+    LENGTH,
+    LONGEST_RR,
     PUBLISHED_PATIENTS,
     Header,
+    cut_beats,
+    find_beats,
+    missing_file,
     patients_per_group,
+    r_peaks,
     read_headers,
+    read_signals,
+    rr_interval,
     selected,
+    standardised,
 )
-from transpl.datasets.recipes.ptb_signals import missing_file, read_signals
-from transpl.datasets.splitting import SEED, group_test_rows, stratified_test_rows
 
 SPLITS = ("patient", "beat")
 PUBLISHED_RECORDS = {1: 33, 2: 87, 3: 107, 4: 117}  # after the slow ones are left out
@@ -65,7 +72,7 @@ class RecordBeats(NamedTuple):
 
 def build(
     folder: Path,
-    say: Say,
+    log: Log,
     *,
     detector: str = "published",
     beats_per_record: int | None = None,
@@ -85,7 +92,7 @@ def build(
     if absent and not leave_out:
         raise _incomplete(folder, absent)
     present = [header for header in wanted if missing_file(header) is None]
-    kept, slow = _read_all(present, say, detector, beats_per_record)
+    kept, slow = _read_all(present, log, detector, beats_per_record)
     if not kept:
         problem = "none of its records has signals of a heart that is fast enough"
         raise unreadable_file(folder, problem=problem, advice="Fetch more of the database.")
@@ -117,7 +124,7 @@ def rule_of(
 
 
 def check(dataset: Dataset) -> list[str]:
-    """Say which domains have fewer windows than records, and whether windows have another shape.
+    """Log which domains have fewer windows than records, and whether windows have another shape.
 
     How many beats a domain has is not published; its patients are, and `build` notes where they differ.
     """
@@ -134,7 +141,7 @@ def check(dataset: Dataset) -> list[str]:
 
 
 def check_patients(headers: Iterable[Header]) -> list[str]:
-    """Say which age groups have other numbers of patients than the paper's table."""
+    """Log which age groups have other numbers of patients than the paper's table."""
     found = patients_per_group(headers)
     return [
         f"Age group {group} has {found[group][0]} healthy people and {found[group][1]} with an infarction; "
@@ -173,7 +180,7 @@ def _as_bool(argument: str, value: bool | str) -> bool:
 
 
 def _read_all(
-    headers: list[Header], say: Say, detector: str, most: int | None
+    headers: list[Header], log: Log, detector: str, most: int | None
 ) -> tuple[list[RecordBeats], list[Header]]:
     """Return the records that have beats, and those that are too slow."""
     kept, slow = [], []
@@ -185,7 +192,7 @@ def _read_all(
             slow.append(header)
         if number % _SAY_EVERY == 0 or number == len(headers):
             beats = sum(len(record.windows) for record in kept)
-            say(f"ptb: {number} of {len(headers)} records read, {beats:,} beats")
+            log(f"ptb: {number} of {len(headers)} records read, {beats:,} beats")
     return kept, slow
 
 

@@ -25,21 +25,41 @@ Measured    on 14 records: in 50 % of the published beats and 87 % of the consen
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import find_peaks
 
-from transpl._utils.errors import check_choice
-from transpl.datasets.optional import optional_package
-from transpl.datasets.recipes.ptb_headers import HZ
+from transpl._utils.errors import check_choice, invalid, unreadable_file
+from transpl.datasets.recipe import import_extra
 
 Floats = NDArray[np.float64]
 Peaks = Sequence[NDArray[np.int64]]  # of each lead, the samples at which it has an R peak
 
+CLASSES = ("healthy_control", "myocardial_infarction")
+LEADS = ("i", "ii", "iii", "avr", "avl", "avf", "v1", "v2", "v3", "v4", "v5", "v6", "vx", "vy", "vz")
+HZ = 1000
+DOMAINS = (1, 2, 3, 4)
+PUBLISHED_PATIENTS = {1: (11, 4), 2: (6, 25), 3: (9, 43), 4: (6, 47)}  # healthy, infarction
+
+_LABELS = {"Healthy control": 0, "Myocardial infarction": 1}
+_UNKNOWN = ("", "n/a")
+_OLDEST = 120
+_FOLDER = re.compile(r"patient(\d{1,6})")
+_RECORD_LINE = re.compile(r"(\S+) +(\d{1,6}) +(\d{1,9}) +(\d{1,12})")
+_LEAD_LINE = re.compile(r"(\S+) .* (\S+)")
+_COMMENT = re.compile(r"#\s*([^:]+?)\s*:\s*(.*?)\s*")
+_ADVICE = "Fetch this file anew from physionet.org/files/ptbdb/1.0.0."
+_SUFFIXES = (".dat", ".xyz")
+_CHECKSUM = 1 << 16  # it is the sum of a lead's samples, modulo this
+_DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, OSError, MemoryError)  # of wfdb
+_FETCH_SIGNALS = "Fetch its .dat and .xyz anew from physionet.org/files/ptbdb/1.0.0."
 BEAT_HZ = 250
 LENGTH = 300
 LONGEST_RR = 300  # samples at 250 Hz
@@ -48,6 +68,142 @@ _AGREE = BEAT_HZ // 5  # 0.2 s
 _VOTE = BEAT_HZ // 10  # 0.1 s
 _REFRACTORY = 3 * BEAT_HZ // 10  # 0.3 s; the heart cannot follow faster, nor does neurokit2 look
 _SHORTEST = BEAT_HZ  # one second; neurokit2's filters need about as much
+
+
+class Header(NamedTuple):
+    """One record, as its header describes it."""
+
+    path: Path
+    patient: int
+    record: str
+    samples: int
+    age: int | None
+    reason: str
+
+    @property
+    def label(self) -> int | None:
+        """The class index, None for any other reason for admission."""
+        return _LABELS.get(self.reason)
+
+    @property
+    def group(self) -> int | None:
+        """The domain; None without an age or outside the groups."""
+        return None if self.age is None else age_group(self.age)
+
+
+def age_group(age: int) -> int | None:
+    """Return 1 for ages in (30, 40], up to 4 for (60, 70]; None for others."""
+    group = (age - 1) // 10 - 2
+    return group if group in DOMAINS else None
+
+
+def read_headers(folder: Path) -> list[Header]:
+    """Read every patientNNN/*.hea in `folder` or below it, ordered by patient and record."""
+    paths = [path for path in folder.rglob("*.hea") if _FOLDER.fullmatch(path.parent.name)]
+    if not paths:
+        raise unreadable_file(folder, problem="no patientNNN/*.hea in it", advice="Unpack the whole archive there.")
+    headers = sorted(map(read_header, paths), key=lambda header: (header.patient, header.record, header.path))
+    for one, other in pairwise(headers):
+        if one.record == other.record:
+            problem = f"{one.record}.hea is also in {one.path.parent}"
+            raise unreadable_file(other.path, problem=problem, advice="Keep only one copy.")
+    return headers
+
+
+def read_header(path: Path) -> Header:
+    """Read one header; a damaged one is refused."""
+    lines = _lines(path)
+    comments = {match[1]: match[2] for match in map(_COMMENT.fullmatch, lines) if match}
+    return Header(
+        path=path,
+        patient=_patient(path),
+        record=path.stem,
+        samples=_samples(lines, path),
+        age=_age(_comment("age", comments, path), path),
+        reason=_comment("Reason for admission", comments, path),
+    )
+
+
+def selected(headers: Iterable[Header]) -> list[Header]:
+    """Keep the records of healthy controls and of infarctions."""
+    return [header for header in headers if header.label is not None]
+
+
+def patients_per_group(headers: Iterable[Header]) -> dict[int, tuple[int, int]]:
+    """Count patients of each age group: (healthy, infarction)."""
+    patients = {(header.group, header.label, header.patient) for header in headers}
+    keys = [(group, label) for group, label, _ in patients]
+    return {group: (keys.count((group, 0)), keys.count((group, 1))) for group in DOMAINS}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="latin-1").splitlines()  # which no byte offends
+    except OSError as error:
+        raise unreadable_file(path, problem=f"cannot be read ({error.strerror})", advice="Check the path.") from None
+
+
+def _patient(path: Path) -> int:
+    match = _FOLDER.fullmatch(path.parent.name)
+    if match is None:
+        advice = "Keep the folders of the archive; they say who a record is of."
+        raise invalid(str(path), expected="a folder named patientNNN", got=repr(path.parent.name), advice=advice)
+    return int(match[1])
+
+
+def _samples(lines: list[str], path: Path) -> int:
+    first = _RECORD_LINE.match(lines[0]) if lines else None
+    if first is None or first[1] != path.stem:
+        problem = f"not the header of {path.stem} (its first line should be '{path.stem} {len(LEADS)} {HZ} samples')"
+        raise unreadable_file(path, problem=problem, advice=_ADVICE)
+    leads = tuple(match[2] for match in map(_LEAD_LINE.fullmatch, lines[1 : 1 + len(LEADS)]) if match)
+    if (int(first[2]), int(first[3])) != (len(LEADS), HZ) or leads != LEADS:
+        problem = f"expected the {len(LEADS)} leads {LEADS[0]}..{LEADS[-1]} at {HZ} Hz, got {len(leads)} at {first[3]}"
+        raise unreadable_file(path, problem=problem, advice=_ADVICE)
+    return int(first[4])
+
+
+def _comment(name: str, comments: dict[str, str], path: Path) -> str:
+    if name not in comments:
+        raise unreadable_file(path, problem=f"no comment '# {name}: ...'", advice=_ADVICE)
+    return comments[name]
+
+
+def _age(text: str, path: Path) -> int | None:
+    if text.lower() in _UNKNOWN:
+        return None
+    if not re.fullmatch(r"[0-9]{1,3}", text) or int(text) > _OLDEST:
+        raise unreadable_file(path, problem=f"age {text[:20]!r} is neither years nor n/a", advice=_ADVICE)
+    return int(text)
+
+
+def missing_file(header: Header) -> Path | None:
+    """Return the first file that should be beside the header and is not."""
+    paths = [header.path.with_suffix(suffix) for suffix in _SUFFIXES]
+    return next((path for path in paths if not path.is_file()), None)
+
+
+def read_signals(header: Header) -> NDArray[np.float64]:
+    """Return the (time, leads) signals in mV; files that are absent, short or altered are refused."""
+    wfdb = import_extra("wfdb", "reading PTB's records", "ecg")
+    missing = missing_file(header)
+    if missing is not None:
+        raise unreadable_file(
+            missing, problem="no such file", advice=f"It belongs beside {header.path.name}. {_FETCH_SIGNALS}"
+        )
+    try:
+        record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
+        intact = (np.subtract(record.calc_checksum(), record.checksum) % _CHECKSUM == 0).all()
+        signals = np.asarray(record.dac(), dtype=np.float64)
+    except _DAMAGE as error:
+        raise unreadable_file(
+            header.path, problem=f"its signals cannot be read ({error})", advice=_FETCH_SIGNALS
+        ) from None
+    if not intact or signals.shape != (header.samples, len(LEADS)) or not np.isfinite(signals).all():
+        raise unreadable_file(
+            header.path, problem="its signals do not have the checksums it gives", advice=_FETCH_SIGNALS
+        )
+    return signals
 
 
 class Beats(NamedTuple):
@@ -72,7 +228,7 @@ def standardised(record: NDArray[Any]) -> Floats:
 
 def r_peaks(signals: Floats) -> list[NDArray[np.int64]]:
     """Find the R peaks of each lead of a (time, leads) record at 250 Hz; a lead without any gets an empty array."""
-    nk = _neurokit()
+    nk = import_extra("neurokit2", "finding R peaks", "ecg")
     if len(signals) < _SHORTEST:
         return [np.empty(0, np.int64) for _ in signals.T]
     with warnings.catch_warnings():
@@ -161,7 +317,3 @@ def _lead_peaks(nk: Any, lead: Floats) -> NDArray[np.int64]:
     cleaned = nk.ecg_clean(lead, sampling_rate=BEAT_HZ, method="neurokit")
     _, found = nk.ecg_peaks(cleaned, sampling_rate=BEAT_HZ, method="neurokit", correct_artifacts=False)
     return np.asarray(found["ECG_R_Peaks"], dtype=np.int64)
-
-
-def _neurokit() -> Any:
-    return optional_package("neurokit2", "ptb", "finding R peaks", '"transpl[ecg]"')

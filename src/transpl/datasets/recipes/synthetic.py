@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
-from transpl.datasets.base import TEST, TRAIN, Dataset
+from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.pairs import default_pairs
 
 Floats = NDArray[np.float64]

@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
-from transpl.datasets.base import Dataset
-from transpl.datasets.recipe import Built, Recipe, RemoteFile, Say, only_file, windows_per_domain
-from transpl.datasets.recipes.people import dataset_of_people
+from transpl.datasets.dataset import Dataset
+from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 
 LENGTH = 128
 CLASSES = ("walking", "walking_upstairs", "walking_downstairs", "sitting", "standing", "laying")
@@ -50,11 +49,11 @@ class _Part(NamedTuple):
     person: NDArray[np.int64]  # 1 to 30
 
 
-def build(folder: Path, say: Say) -> Built:
+def build(folder: Path, log: Log) -> Built:
     """Read the text files of both parts of the host and split each person's windows."""
     parts = []
     for name in PARTS:
-        say(f"UCI HAR: reading the host's {name} part")
+        log(f"UCI HAR: reading the host's {name} part")
         parts.append(_read_part(folder, name))
     dataset, order = dataset_of_people(
         "ucihar",

@@ -36,9 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, unreadable_file
-from transpl.datasets.base import TEST, TRAIN, Dataset
-from transpl.datasets.recipe import Built, Recipe, RemoteFile, Say, only_file, windows_per_domain
-from transpl.datasets.recipes.people import dataset_of_people
+from transpl.datasets.dataset import TEST, TRAIN, Dataset
+from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
 
 RAW_FILE = "WISDM_ar_v1.1_raw.txt"
@@ -70,11 +69,11 @@ class Records(NamedTuple):
     dropped: Counter[str]
 
 
-def build(folder: Path, say: Say, *, standardise: str = "none") -> Built:
+def build(folder: Path, log: Log, *, standardise: str = "none") -> Built:
     """Read the raw text, cut it into windows and split each person's."""
     check_choice("standardise", standardise, STANDARDISE)
     path = only_file(folder, RAW_FILE)
-    say("WISDM: reading the records")
+    log("WISDM: reading the records")
     records = read_records(path)
     breaks = segment_breaks(records)
     windows, starts = cut(records.values.T, LENGTH, LENGTH, breaks=breaks, name=RAW_FILE)

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_int, check_positive, invalid
 from transpl.datasets.cards import Provenance, card_path, publish
-from transpl.datasets.origins import archive_origin
 from transpl.datasets.pairs import default_pairs
-from transpl.datasets.prepare import refuse_to_replace, scratch_folder
+from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
-from transpl.datasets.recipe import Say
+from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.own_collecting import Own, OwnFiles, collect, title
 from transpl.datasets.recordings.own_cutting import Tally
 from transpl.datasets.recordings.own_rows import Layout, find_tables, settle_channels
@@ -59,7 +58,7 @@ def prepare_own(
     home: Path | None = None,
     force: bool = False,
     chunk_rows: int = CHUNK_ROWS,
-    say: Say = lambda _: None,
+    say: Log = lambda _: None,
 ) -> Path:
     """Cut the csv and parquet files in `folder` into windows, write `name`.npz and its card, and return the npz.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid
-from transpl.datasets.recipe import Say
+from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.own_clock import Clock, describe_gap, different_steps
 from transpl.datasets.recordings.own_cutting import FileCutter, Found, Tally
 from transpl.datasets.recordings.own_rows import Layout, Vocabulary, Words, partial_columns, read_steps
@@ -44,7 +44,7 @@ class Own(NamedTuple):
     remarks: list[str]  # sentences about what the files have
 
 
-def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, windows: WindowFile, say: Say) -> Own:
+def collect(files: OwnFiles, sizes: Sizes, gap: float | None, chunk_rows: int, windows: WindowFile, say: Log) -> Own:
     """Cut every table; windows go to the window file as they come."""
     words, tally = Vocabulary(Words(), Words(), Words(), Counter(), []), Tally()
     batches: list[_Batch] = []

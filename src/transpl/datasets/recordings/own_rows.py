@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
-from transpl.datasets.recipe import Say
+from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
 from transpl.datasets.recordings.tables import (
     CSV,
@@ -126,7 +126,7 @@ def find_tables(folder: Path) -> list[Path]:
     return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
 
 
-def settle_channels(path: Path, layout: Layout, say: Say) -> Layout:
+def settle_channels(path: Path, layout: Layout, say: Log) -> Layout:
     """Return the layout with its channels named: those wanted, or the columns of numbers of this file that are left."""
     head = _head(path)
     _require(head, path, layout)

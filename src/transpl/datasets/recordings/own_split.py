@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_fraction, invalid
-from transpl.datasets.base import TEST, TRAIN
+from transpl.datasets.dataset import TEST, TRAIN
 
 SPLITS = ("by_group", "by_time")
 DROPPED = -1

@@ -17,16 +17,15 @@ import pytest
 from transpl._utils.errors import InputError, UnreadableFile
 from transpl._utils.files import read_npz, sha256
 from transpl.datasets import cards, load, prepared
-from transpl.datasets.base import Dataset
 from transpl.datasets.cards import card_path, check_card, read_card
-from transpl.datasets.origins import is_published
-from transpl.datasets.prepare import prepare, recipe_for, refuse_to_replace
+from transpl.datasets.dataset import Dataset
+from transpl.datasets.prepare import is_published, prepare, recipe_for, refuse_to_replace
 from transpl.datasets.prepared import load_prepared, save_prepared
 from transpl.datasets.recipe import Built, Recipe, RemoteFile, only_file
 from transpl.datasets.recipes.synthetic import make_shifted
 
 
-def build(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
+def build(folder: Path, log: Any, *, gain: float = 1.0) -> Built:
     """Every domain has one number in the raw file."""
     numbers = np.loadtxt(only_file(folder, "numbers.txt"))
     domain = np.repeat(np.arange(len(numbers)), 4)
@@ -106,7 +105,7 @@ def stamp(path: Path) -> tuple[int, bytes]:
 
 def test_from_an_archive(recipe: Recipe, archive: Path, home: Path) -> None:
     ear = Ear()
-    npz = prepare("wisdm", source=archive, say=ear)
+    npz = prepare("wisdm", source=archive, log=ear)
     assert npz == home / "wisdm.npz"
     dataset = load("wisdm")
     np.testing.assert_array_equal(dataset.X[0, 0], 10 + np.arange(8.0))
@@ -126,12 +125,12 @@ def test_from_an_unpacked_folder(recipe: Recipe, tmp_path: Path, home: Path) -> 
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "numbers.txt").write_text("10\n20\n")
     ear = Ear()
-    npz = prepare("wisdm", source=tmp_path / "raw", say=ear)
-    prepare("wisdm", source=tmp_path / "raw", say=ear)
+    npz = prepare("wisdm", source=tmp_path / "raw", log=ear)
+    prepare("wisdm", source=tmp_path / "raw", log=ear)
     assert ear.heard("already prepared")
     assert read_card(npz)["origin"][0]["name"] == "raw/"
     (tmp_path / "raw" / "numbers.txt").write_text("10\n21\n")
-    prepare("wisdm", source=tmp_path / "raw", say=ear)
+    prepare("wisdm", source=tmp_path / "raw", log=ear)
     assert ear.heard("because of another source")
     assert load_prepared(npz).X.max() == 21 + 7 + 7
 
@@ -149,7 +148,7 @@ def mixed(tmp_path: Path, archive: Path) -> Path:
 
 def test_archives_in_a_folder_are_left_alone_if_its_files_will_do(recipe: Recipe, mixed: Path, home: Path) -> None:
     ear = Ear()
-    assert load_prepared(prepare("wisdm", source=mixed, say=ear)).X.max() == 21 + 7 + 7
+    assert load_prepared(prepare("wisdm", source=mixed, log=ear)).X.max() == 21 + 7 + 7
     assert not ear.heard("unpacking")
 
 
@@ -179,7 +178,7 @@ def test_what_is_there_is_not_made_again(recipe: Recipe, archive: Path, home: Pa
     npz = prepare("wisdm", source=archive)
     before = stamp(npz)
     ear = Ear()
-    assert prepare("wisdm", source=archive, say=ear) == npz
+    assert prepare("wisdm", source=archive, log=ear) == npz
     assert ear.lines == [f"wisdm: already prepared, {npz}"]
     assert prepare("wisdm", offline=True) == npz  # the archive was the published one
     assert stamp(npz) == before
@@ -195,7 +194,7 @@ def test_without_a_source_any_sound_file_will_do(recipe: Recipe, tmp_path: Path,
     before = stamp(npz)
     ear = Ear()
     for offline in (True, False):
-        assert prepare("wisdm", offline=offline, say=ear) == npz
+        assert prepare("wisdm", offline=offline, log=ear) == npz
     assert stamp(npz) == before
     assert ear.heard(f"already prepared, {npz} (made from mine/")
     with pytest.raises(InputError, match=r"raw\.zip"):
@@ -215,11 +214,11 @@ def test_other_choices_make_it_again(
     npz = prepare("wisdm", source=archive)
     before = npz.read_bytes()
     ear = Ear()
-    prepare("wisdm", source=archive, say=ear, **changes)
+    prepare("wisdm", source=archive, log=ear, **changes)
     assert ear.heard(words)
     assert npz.read_bytes() != before
     assert [read_card(npz)[key] for key in changes] == list(changes.values())
-    assert prepare("wisdm", source=archive, say=ear, **changes) == npz
+    assert prepare("wisdm", source=archive, log=ear, **changes) == npz
     assert ear.heard("already prepared")
 
 
@@ -229,9 +228,9 @@ def test_another_version_or_rule_makes_it_again(
     prepare("wisdm", source=archive)
     use(monkeypatch, replace(recipe, rule="another"))
     ear = Ear()
-    prepare("wisdm", source=archive, say=ear)
+    prepare("wisdm", source=archive, log=ear)
     monkeypatch.setattr("transpl.__version__", "99")
-    prepare("wisdm", source=archive, say=ear)
+    prepare("wisdm", source=archive, log=ear)
     assert ear.heard("another rule")
     assert ear.heard("another version of transpl")
 
@@ -239,20 +238,20 @@ def test_another_version_or_rule_makes_it_again(
 def test_the_card_has_the_rule_of_the_options_used(
     recipe: Recipe, archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def build_and_tell(folder: Path, say: Any, *, gain: float = 1.0) -> Built:
-        return build(folder, say, gain=gain)._replace(rule=f"four windows per number, times {gain:g}")
+    def build_and_tell(folder: Path, log: Any, *, gain: float = 1.0) -> Built:
+        return build(folder, log, gain=gain)._replace(rule=f"four windows per number, times {gain:g}")
 
     told = replace(recipe, build=build_and_tell, rule="four windows per number, times 1")
     use(monkeypatch, told)
     ear = Ear()
     for gain in (1.0, 2.0):
-        npz = prepare("wisdm", source=archive, options={"gain": gain}, say=ear)
+        npz = prepare("wisdm", source=archive, options={"gain": gain}, log=ear)
         assert read_card(npz)["rule"] == f"four windows per number, times {gain:g}"
         ear.lines.clear()
-        prepare("wisdm", source=archive, options={"gain": gain}, say=ear)
+        prepare("wisdm", source=archive, options={"gain": gain}, log=ear)
         assert ear.lines == [f"wisdm: already prepared, {npz}"]
     use(monkeypatch, replace(told, rule="another"))
-    prepare("wisdm", source=archive, options={"gain": 2.0}, say=ear)
+    prepare("wisdm", source=archive, options={"gain": 2.0}, log=ear)
     assert ear.heard("because of another rule")
 
 
@@ -268,7 +267,7 @@ def test_deviations_from_the_published_counts_are_said_and_kept(recipe: Recipe, 
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "numbers.txt").write_text("10\n20\n30\n")
     ear = Ear()
-    npz = prepare("wisdm", source=tmp_path / "raw", say=ear)
+    npz = prepare("wisdm", source=tmp_path / "raw", log=ear)
     sentence = "Differs from what is published: 3 domains instead of 2"
     assert ear.heard(sentence)
     assert sentence in read_card(npz)["notes"]
@@ -313,7 +312,7 @@ def test_an_alternative_file_counts_as_published(
     assert is_published(card["origin"], recipe_for("wisdm").files)
     assert not is_published([{"name": "inner.zip", "sha256": "1" * 64}], recipe_for("wisdm").files)
     ear = Ear()
-    prepare("wisdm", offline=True, say=ear)
+    prepare("wisdm", offline=True, log=ear)
     assert ear.heard("already prepared")
 
 
@@ -385,7 +384,7 @@ def test_a_damaged_file_is_made_again(recipe: Recipe, archive: Path, home: Path)
     whole = npz.read_bytes()
     npz.write_bytes(whole[:-10])
     ear = Ear()
-    prepare("wisdm", source=archive, say=ear)
+    prepare("wisdm", source=archive, log=ear)
     assert ear.heard("preparing it again")
     assert npz.read_bytes() == whole
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl.datasets.base import TEST, TRAIN
+from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared, save_prepared
 from transpl.datasets.recipe import Built
 from transpl.datasets.recipes.ptb import PUBLISHED_RECORDS, RECIPE, build, check
-from transpl.datasets.recipes.ptb_headers import LEADS, read_header
-from transpl.datasets.recipes.ptb_signals import read_signals
+from transpl.datasets.recipes.ptb_beats import LEADS, read_header, read_signals
 
 pytest.importorskip("wfdb", reason='wfdb is not installed: pip install "transpl[ecg]"')
 pytest.importorskip("neurokit2", reason='neurokit2 is not installed: pip install "transpl[ecg]"')

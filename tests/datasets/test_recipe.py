@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from transpl._utils.errors import InputError
-from transpl.datasets.splitting import group_test_rows, split_each, stratified_test_rows
+from transpl.datasets.recipe import group_test_rows, split_each, stratified_test_rows
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 LABELS = st.lists(st.integers(0, 5), min_size=1, max_size=80)

@@ -1,19 +1,107 @@
-"""Scaling: whose statistics are used, and that nobody else's are."""
+"""A Dataset checks itself and gives its domains; scaling uses the right statistics and nobody else's."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from transpl import datasets
 from transpl._utils.errors import InputError
-from transpl.datasets.base import TEST, TRAIN, Dataset
+from transpl.datasets import Dataset, Domain
 from transpl.datasets.cards import Provenance, publish
-from transpl.datasets.normalise import RULES, normalised, statistics
+from transpl.datasets.dataset import RULES, TEST, TRAIN, normalised
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
+
+
+def fields(**changes: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    usual = {
+        "name": "tiny",
+        "X": rng.standard_normal((8, 2, 5)),
+        "y": np.array([0, 1, 0, 1, 0, 1, 0, 1]),
+        "domain_ids": np.array([3, 3, 3, 3, 7, 7, 7, 7]),
+        "split": np.array([0, 0, 1, 1, 0, 1, 0, 1]),
+        "class_names": ("sit", "walk"),
+        "channel_names": ("x", "y"),
+        "pairs": ((3, 7), (7, 3)),
+    }
+    return {**usual, **changes}
+
+
+def test_types_and_domains() -> None:
+    dataset = Dataset(**fields())
+    assert (dataset.X.dtype, dataset.y.dtype, dataset.domain_ids.dtype, dataset.split.dtype) == (
+        np.dtype("f4"),
+        np.dtype("i8"),
+        np.dtype("i8"),
+        np.dtype("i1"),
+    )
+    assert len(dataset) == 8
+    assert dataset.domains == (3, 7)
+    assert all(type(i) is int for i in dataset.domains)
+    assert dataset.pairs == ((3, 7), (7, 3))
+
+
+def test_domain_gives_the_right_rows() -> None:
+    dataset = Dataset(**fields())
+    seven = dataset.domain(7)
+    assert isinstance(seven, Domain)
+    np.testing.assert_array_equal(seven.X_train, dataset.X[[4, 6]])
+    np.testing.assert_array_equal(seven.X_test, dataset.X[[5, 7]])
+    np.testing.assert_array_equal(seven.y_train, [0, 0])
+    np.testing.assert_array_equal(seven.y_test, [1, 1])
+
+
+def test_groups_of_a_domain() -> None:
+    assert Dataset(**fields()).domain_groups(7) == (None, None)
+    train, test = Dataset(**fields(groups=np.arange(8, dtype=np.int16) // 2)).domain_groups(7)
+    assert (train.tolist(), test.tolist()) == ([2, 3], [2, 3])
+    with pytest.raises(InputError, match="one of 3, 7, got 4"):
+        Dataset(**fields()).domain_groups(4)
+    for groups in (np.zeros(7, int), np.zeros(8)):
+        with pytest.raises(InputError, match="groups: expected 8 whole numbers"):
+            Dataset(**fields(groups=groups))
+
+
+def test_domain_gives_copies() -> None:
+    dataset = Dataset(**fields())
+    dataset.domain(3).X_train[:] = 0
+    assert (dataset.X[0] != 0).any()
+
+
+def test_unknown_domain_lists_the_known_ones() -> None:
+    with pytest.raises(InputError, match="one of 3, 7, got 4"):
+        Dataset(**fields()).domain(4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"X": np.zeros((8, 5))}, "X: expected .*shape"),
+        ({"X": np.zeros((0, 2, 5))}, "X: expected"),
+        ({"X": np.full((8, 2, 5), np.nan)}, "80 that are not"),
+        ({"X": np.full((8, 2, 5), 1e300)}, "finite numbers that fit float32"),
+        ({"X": np.full((8, 2, 5), "a")}, "X: expected numbers"),
+        ({"y": np.zeros(7, int)}, "y: expected 8 whole numbers"),
+        ({"y": np.zeros(8)}, "y: expected 8 whole numbers"),
+        ({"y": np.full(8, 2)}, r"class indices in 0\.\.1"),
+        ({"y": np.full(8, -1)}, r"class indices in 0\.\.1"),
+        ({"domain_ids": np.zeros((8, 1), int)}, "domain_ids: expected 8"),
+        ({"split": np.full(8, 2)}, r"split: expected only 0 \(train\) and 1 \(test\), got \[2\]"),
+        ({"channel_names": ("x",)}, "channel_names: expected 2 names, got 1"),
+        ({"class_names": ("sit", "sit")}, "class_names: expected no name twice"),
+        ({"pairs": ((3, 8),)}, "among 3, 7, got also 8"),
+        ({"pairs": (3, 7)}, "pairs: expected"),
+    ],
+)
+def test_unsound_parts_are_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Dataset(**fields(**changes))
+    assert "\n" not in str(caught.value)
 
 
 def made() -> Dataset:
@@ -63,8 +151,9 @@ def test_source_stats_use_only_the_sources_train_part_and_keep_the_shift() -> No
     dataset = made()
     scaled = normalised(dataset, "source_stats", source=1)
     assert_standard(part(scaled, 1, TRAIN))
-    found = statistics(dataset, 1)
-    np.testing.assert_allclose(scaled.X * found.std[:, None] + found.mean[:, None], dataset.X, atol=1e-4)
+    train = part(dataset, 1, TRAIN)
+    mean, std = train.mean(axis=(0, 2), keepdims=True), train.std(axis=(0, 2), keepdims=True)
+    np.testing.assert_allclose(scaled.X * std + mean, dataset.X, atol=1e-4)
     everything_else = (dataset.split == TEST) | (dataset.domain_ids != 1)
     other = normalised(changed(dataset, everything_else), "source_stats", source=1)
     np.testing.assert_array_equal(part(other, 1, TRAIN), part(scaled, 1, TRAIN))
@@ -93,7 +182,7 @@ def test_the_rest_is_untouched_and_the_original_too() -> None:
     ("rule", "source", "message"),
     [
         ("zscore", None, "normalise: expected one of 'none'"),
-        ("source_stats", None, "source: expected the domain"),
+        ("source_stats", None, "source: expected one of"),
         ("source_stats", 9, "source: expected one of 0, 1, 2, got 9"),
     ],
 )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile
-from transpl.datasets.base import Dataset
+from transpl.datasets.dataset import Dataset
 from transpl.datasets.pairs import PUBLISHED
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recipe import Built

@@ -16,10 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pooch
 import pytest
 
 from transpl._utils.errors import UnreadableFile
-from transpl.datasets import download_bar, fetch
+from transpl.datasets import fetch
 from transpl.datasets.recipe import RemoteFile
 
 CONTENT = bytes(range(256)) * 2000
@@ -139,7 +140,7 @@ def refused(file: RemoteFile, folder: Path, message: str, **options: Any) -> str
 def test_a_file_is_fetched_once(host: Host, tmp_path: Path) -> None:
     said: list[str] = []
     file, folder = remote(host.url("/a", CONTENT)), tmp_path / "new" / "downloads"
-    path = fetch.fetch(file, folder, say=said.append)
+    path = fetch.fetch(file, folder, log=said.append)
     assert path == folder / "data.zip"
     assert path.read_bytes() == CONTENT
     assert fetch.fetch(file, folder) == fetch.fetch(file, folder, offline=True) == path
@@ -157,7 +158,7 @@ def test_hashes_in_capital_letters_hold(host: Host, tmp_path: Path) -> None:
 )
 def test_trouble_that_passes_costs_a_try(host: Host, tmp_path: Path, trouble: Any) -> None:
     said: list[str] = []
-    path = fetch.fetch(remote(host.url("/a", trouble, trouble, CONTENT)), tmp_path, say=said.append)
+    path = fetch.fetch(remote(host.url("/a", trouble, trouble, CONTENT)), tmp_path, log=said.append)
     assert path.read_bytes() == CONTENT
     assert host.asked == ["/a"] * 3
     assert sum("trying again" in line for line in said) == 2
@@ -223,7 +224,7 @@ def test_bytes_are_kept_as_sent(host: Host, tmp_path: Path) -> None:
 def test_wrong_bytes_on_disk_are_replaced(host: Host, tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / "data.zip").write_bytes(b"wrong")
-    path = fetch.fetch(remote(host.url("/a", CONTENT)), tmp_path, say=said.append)
+    path = fetch.fetch(remote(host.url("/a", CONTENT)), tmp_path, log=said.append)
     assert path.read_bytes() == CONTENT
     assert "other bytes" in said[0]
 
@@ -335,25 +336,23 @@ def test_a_full_disk_is_not_the_hosts_fault(host: Host, tmp_path: Path, monkeypa
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetch, "_transfer", full)
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", full)
     refused(remote(host.url("/a", CONTENT)), tmp_path, "cannot be written .*No space left")
     assert files(tmp_path) == []
 
 
 def test_an_interrupt_leaves_nothing(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(answer: object, part: Path) -> None:
-        assert part.stat().st_size == len(CONTENT)
+    download = pooch.HTTPDownloader.__call__
+
+    def interrupted(self: Any, url: str, part: str, *arguments: Any) -> None:
+        download(self, url, part, *arguments)
+        assert Path(part).stat().st_size == len(CONTENT)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fetch, "_check_length", interrupt)
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch.fetch(remote(host.url("/a", CONTENT)), tmp_path)
     assert files(tmp_path) == []
-
-
-def test_without_pooch_the_pip_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pooch", None)
-    refused(remote("http://127.0.0.1:9/a"), tmp_path, "pip install pooch")
 
 
 def test_nothing_is_drawn_where_nobody_looks(host: Host, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -364,8 +363,8 @@ def test_nothing_is_drawn_where_nobody_looks(host: Host, tmp_path: Path, capfd: 
 def test_a_bar_is_drawn_on_a_terminal(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Console = download_bar.Console
-    monkeypatch.setattr(download_bar, "Console", lambda stderr: Console(stderr=stderr, force_terminal=True, width=120))
+    Console = fetch.Console
+    monkeypatch.setattr(fetch, "Console", lambda stderr: Console(stderr=stderr, force_terminal=True, width=120))
     fetch.fetch(remote(host.url("/a", "cut", CONTENT)), tmp_path, progress=True)
     out, err = capfd.readouterr()
     assert out == ""

@@ -227,7 +227,7 @@ def test_standardised_windows_are_not_scaled_again(tmp_path: Path, monkeypatch: 
             prepare("wisdm", source=raw, options=options, normalise=rule)
     assert npz.read_bytes() == before
     said: list[str] = []
-    prepare("wisdm", source=raw, options=options, say=said.append)
+    prepare("wisdm", source=raw, options=options, log=said.append)
     assert said == [f"wisdm: already prepared, {npz}"]
     assert read_card(prepare("wisdm", source=raw, normalise="per_split"))["normalise"] == "per_split"
     card = read_card(prepare("wisdm", source=raw))

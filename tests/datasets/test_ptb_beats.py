@@ -20,11 +20,11 @@ from transpl.datasets.recipes.ptb_beats import (
     find_beats,
     published_beats,
     r_peaks,
+    read_headers,
+    read_signals,
     rr_interval,
     standardised,
 )
-from transpl.datasets.recipes.ptb_headers import read_headers
-from transpl.datasets.recipes.ptb_signals import read_signals
 
 RAW = Path(__file__).parents[3] / "shared" / "data" / "ptbdb_raw"
 N_LEADS = 15
