@@ -7,7 +7,7 @@ from tiny_bench import keep
 from transpl.benchmark.paper_tables import paper_table
 from transpl.benchmark.plan import Plan, RunSpec, rows_of, with_changes
 from transpl.benchmark.store import Store
-from transpl.benchmark.tabulate import Reading, paper_table_from
+from transpl.benchmark.tables import TableQuery, paper_table_from
 
 PAIRS = ((0, 1), (1, 2))
 
@@ -39,4 +39,4 @@ class Bench:
         return specs
 
     def table(self, which="full", datasets=(), **how):
-        return paper_table_from(self.store.folder, which, datasets, Reading(**how))
+        return paper_table_from(self.store.folder, which, datasets, TableQuery(**how))

@@ -12,7 +12,7 @@ from transpl.benchmark.contenders import Contenders, changes_between
 from transpl.benchmark.leaderboard import leaderboard_from, widest_comparison
 from transpl.benchmark.leaderboard_data import ALL_SETS, FAILED, FINISHED, NOT_RUN
 from transpl.benchmark.store import Store
-from transpl.benchmark.tabulate import paper_table_from
+from transpl.benchmark.tables import paper_table_from
 
 PAIRS = ((0, 1), (1, 0), (0, 2))
 

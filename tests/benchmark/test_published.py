@@ -9,7 +9,7 @@ import pytest
 from conftest import refusal
 from printed_rows import printed_rows
 
-from transpl.benchmark.published import AVERAGE, TABLES, Key, figure, figures
+from transpl.benchmark.published import AVERAGE, PUBLISHED_TABLES, FigureKey, published_figure, published_figures
 from transpl.datasets.pairs import PUBLISHED
 
 DATASETS = ("ucihar", "wisdm", "hhar", "ptb")
@@ -37,7 +37,7 @@ PTB_POSITIVE = {"1-3": 0.867, "1-4": 0.923, "3-4": 0.923, "4-1": 0.338}  # the a
 
 
 def value(*place: str) -> float:
-    found = figure(*place)
+    found = published_figure(*place)
     assert found is not None, place
     return found.value
 
@@ -80,7 +80,7 @@ def test_spot_values(place, expected):
 
 
 def test_the_size_of_every_table():
-    counts = {table: sum(key.table == table for key in figures()) for table in TABLES}
+    counts = {table: sum(key.table == table for key in published_figures()) for table in PUBLISHED_TABLES}
     per_pair = 13 * 2 * (11 + 11 + 11 + 5)
     assert counts == {
         "full": 13 * 8,
@@ -94,32 +94,34 @@ def test_the_size_of_every_table():
 
 
 def test_rows_columns_and_pairs():
-    for table in TABLES:
-        printed = tuple(dict.fromkeys(key.dataset for key in figures() if key.table == table))
+    for table in PUBLISHED_TABLES:
+        printed = tuple(dict.fromkeys(key.dataset for key in published_figures() if key.table == table))
         assert printed == (("hhar",) if table == "codebook" else DATASETS)
     for dataset in DATASETS:
         assert printed_rows("full", dataset) == printed_rows("pairs", dataset) == METHODS
         for metric in SCORES:
             printed = [
-                key.pair for key in figures() if (key.table, key.dataset, key.metric) == ("pairs", dataset, metric)
+                key.pair
+                for key in published_figures()
+                if (key.table, key.dataset, key.metric) == ("pairs", dataset, metric)
             ]
             assert tuple(printed) == (*pairs_of(dataset), AVERAGE) * len(METHODS)
     assert printed_rows("patch", "ptb") == ("5", "10", "15", "30")
-    scores = dict.fromkeys(key.metric for key in figures() if key.table == "codebook")
+    scores = dict.fromkeys(key.metric for key in published_figures() if key.table == "codebook")
     assert tuple(scores) == ("mse", "accuracy", "macro_f1", "dead_codes")
 
 
 def test_every_figure_is_a_percentage_or_an_error():
-    for key, found in figures().items():
+    for key, found in published_figures().items():
         least = -100 if key.metric.endswith("_gain") else 0
         assert least <= found.value <= (1 if key.metric == "mse" else 100)
 
 
 def test_what_is_not_printed_is_none_and_an_unknown_table_is_refused():
-    assert figure("full", "ptb", "code-cnn", "accuracy") is None
-    assert figure("weak", "ptb", "codats", "accuracy_gain") is None
+    assert published_figure("full", "ptb", "code-cnn", "accuracy") is None
+    assert published_figure("weak", "ptb", "codats", "accuracy_gain") is None
     with refusal("table", "'codebook'"):
-        figure("code", "hhar", "8/8", "mse")
+        published_figure("code", "hhar", "8/8", "mse")
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -163,12 +165,12 @@ def test_gains_are_differences_but_for_the_flagged_ones():
     }
     assert off == {("ptb", "codats")}
     assert flags("ptb-gain") == {
-        Key("weak", "ptb", "codats-ws", metric) for metric in (*SCORES, "accuracy_gain", "macro_f1_gain")
+        FigureKey("weak", "ptb", "codats-ws", metric) for metric in (*SCORES, "accuracy_gain", "macro_f1_gain")
     }
 
 
-def flags(name: str) -> set[Key]:
-    return {key for key, found in figures().items() if name in [doubt.name for doubt in found.doubts]}
+def flags(name: str) -> set[FigureKey]:
+    return {key for key, found in published_figures().items() if name in [doubt.name for doubt in found.doubts]}
 
 
 def test_columns_of_ucihar_accuracy_are_displaced_as_the_flag_says():
@@ -182,7 +184,9 @@ def test_columns_of_ucihar_accuracy_are_displaced_as_the_flag_says():
         if method != "raincoat":
             assert all(is_share(printed[i], TEST_WINDOWS["ucihar"][j]) for i, j in ((1, 2), (2, 4), (3, 6), (4, 8)))
     pairs = ("6-23", "7-13", "9-18", "12-16")
-    assert flags("ucihar-columns") == {Key("pairs", "ucihar", m, "accuracy", p) for m in METHODS[1:] for p in pairs}
+    assert flags("ucihar-columns") == {
+        FigureKey("pairs", "ucihar", m, "accuracy", p) for m in METHODS[1:] for p in pairs
+    }
 
 
 def is_share(percent: float, n: int) -> bool:
@@ -192,7 +196,7 @@ def is_share(percent: float, n: int) -> bool:
 @pytest.mark.parametrize("dataset", TEST_WINDOWS)
 def test_accuracies_are_shares_of_the_test_windows_unless_flagged(dataset):
     sizes = dict(zip(pairs_of(dataset), TEST_WINDOWS[dataset], strict=True))
-    cells = [f for f in figures().values() if f.key.pair in sizes and f.key.dataset == dataset]
+    cells = [f for f in published_figures().values() if f.key.pair in sizes and f.key.dataset == dataset]
     accuracies = [f for f in cells if f.key.metric == "accuracy"]
     odd = [f for f in accuracies if not is_share(f.value, sizes[f.key.pair])]
     assert all(f.flag for f in odd)
@@ -205,7 +209,7 @@ def test_raincoat_on_ucihar_is_raincoat_on_hhar():
     assert ours == [theirs[i] for i in (0, 2, 4, 6, 8, 5, 6, 7, 8, 9)]
     for table in ("full", "pairs"):
         assert value(table, "ucihar", "raincoat", "accuracy") == value(table, "hhar", "raincoat", "accuracy")
-    every = {key for key in figures() if key.row == "raincoat"}
+    every = {key for key in published_figures() if key.row == "raincoat"}
     assert flags("ucihar-raincoat") == {key for key in every if key.dataset == "ucihar"}
     assert flags("raincoat-splits") == {key for key in every if key.dataset in ("wisdm", "hhar")}
 
@@ -228,30 +232,30 @@ def test_f1_of_ptb_can_be_of_class_1_in_every_row_but_raincoat():
 
 
 def test_every_f1_of_ptb_is_flagged_and_says_what_it_measures():
-    ptb = {key for key in figures() if key.dataset == "ptb" and key.metric in ("macro_f1", "macro_f1_gain")}
+    ptb = {key for key in published_figures() if key.dataset == "ptb" and key.metric in ("macro_f1", "macro_f1_gain")}
     macro = {key for key in ptb if key.row == "raincoat" or key.row.startswith("code-")}
     assert flags("ptb-macro-f1") == macro
     assert flags("ptb-binary-f1") == ptb - macro
     for key in ptb:
-        assert figures()[key].measures == ("macro_f1" if key in macro else "binary_f1")
-    assert figure("full", "hhar", "shot", "macro_f1").measures == "macro_f1"
+        assert published_figures()[key].measures == ("macro_f1" if key in macro else "binary_f1")
+    assert published_figure("full", "hhar", "shot", "macro_f1").measures == "macro_f1"
 
 
 def test_same_labels_on_ptb():
     assert flags("ptb-same-labels") == {
-        Key("pseudo", "ptb", row, metric) for row in ("shot", "t2pl") for metric in SCORES
+        FigureKey("pseudo", "ptb", row, metric) for row in ("shot", "t2pl") for metric in SCORES
     }
     assert value("pseudo", "ptb", "shot", "accuracy") == value("pseudo", "ptb", "t2pl", "accuracy")
 
 
 def test_a_flag_gives_all_reasons_on_one_line():
-    found = figure("pairs", "ucihar", "raincoat", "accuracy", "6-23")
+    found = published_figure("pairs", "ucihar", "raincoat", "accuracy", "6-23")
     assert [doubt.name for doubt in found.doubts] == ["ucihar-columns", "ucihar-raincoat"]
     assert found.flag == "; ".join(doubt.reason for doubt in found.doubts)
-    assert figure("full", "hhar", "shot", "accuracy").flag is None
-    assert {doubt.kind for f in figures().values() for doubt in f.doubts} == {"wrong", "doubtful"}
+    assert published_figure("full", "hhar", "shot", "accuracy").flag is None
+    assert {doubt.kind for f in published_figures().values() for doubt in f.doubts} == {"wrong", "doubtful"}
 
 
 def test_figures_cannot_be_changed():
     with pytest.raises(TypeError):
-        figures()[Key("full", "ucihar", "shot", "accuracy")] = None
+        published_figures()[FigureKey("full", "ucihar", "shot", "accuracy")] = None

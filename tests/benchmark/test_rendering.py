@@ -12,8 +12,18 @@ from conftest import refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transpl.benchmark.rendering import FORMATS, Cell, Column, Row, TableData, render, to_csv, to_latex, to_markdown
-from transpl.benchmark.table_data import MOST_NAMED
+from transpl.benchmark.rendering import (
+    FORMATS,
+    MOST_NAMED,
+    Cell,
+    Column,
+    TableData,
+    TableRow,
+    render,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
 
 NONE = "\N{EN DASH}"
 COPIED = "100 % copied"
@@ -23,9 +33,11 @@ SMALL = TableData(
     caption="Averages over 10 pairs",
     columns=(Column("Acc", "UCIHAR"), Column("MF1", "UCIHAR"), Column("MSE", decimals=3, better="lower")),
     rows=(
-        Row("DeepCORAL", (Cell(61.26, 1.04, 3, 62.0), Cell(57.0, 0.5, 3, 57.6, COPIED), Cell(0.2144, None, 1, 0.214))),
-        Row("A_B|C", (Cell(68.31, 0.4, 2, 67.8, missing=1), Cell(published=64.3, missing=3), None)),
-        Row("TransPL", (Cell(69.04, 1.2, 3, 69.0), Cell(57.01, 0.9, 3), Cell(0.0951, 0.01, 3, 0.09))),
+        TableRow(
+            "DeepCORAL", (Cell(61.26, 1.04, 3, 62.0), Cell(57.0, 0.5, 3, 57.6, COPIED), Cell(0.2144, None, 1, 0.214))
+        ),
+        TableRow("A_B|C", (Cell(68.31, 0.4, 2, 67.8, missing=1), Cell(published=64.3, missing=3), None)),
+        TableRow("TransPL", (Cell(69.04, 1.2, 3, 69.0), Cell(57.01, 0.9, 3), Cell(0.0951, 0.01, 3, 0.09))),
     ),
     missing_runs=("A_B|C (all 3)",),
     notes=("Seeds 0 to 2.",),
@@ -88,7 +100,7 @@ TransPL,,MSE,0.0951,0.01,3,0.09,,0,0.0051
 
 def column_of(*cells, better="higher", **more):
     """A table of one column, with rows a, b, c, ..."""
-    rows = tuple(Row(chr(97 + i), (cell,)) for i, cell in enumerate(cells))
+    rows = tuple(TableRow(chr(97 + i), (cell,)) for i, cell in enumerate(cells))
     return TableData("T", "", (Column("Acc", better=better),), rows, **more)
 
 
@@ -181,7 +193,7 @@ class TestFlags:
 class TestText:
     def test_latex_special_characters(self):
         table = column_of(Cell(1.0))
-        row = Row("[50%] a_b & {c} #1 $2 ~^\\ <→>", table.rows[0].cells)
+        row = TableRow("[50%] a_b & {c} #1 $2 ~^\\ <→>", table.rows[0].cells)
         text = to_latex(TableData("T", "", table.columns, (row,)))
         expected = (
             r"{[}50\%{]} a\_b \& \{c\} \#1 \$2 \textasciitilde{}\textasciicircum{}\textbackslash{} "
@@ -190,14 +202,14 @@ class TestText:
         assert expected in text.splitlines()
 
     def test_line_breaks_become_spaces(self):
-        table = TableData("T", "two\nlines", (Column("a\nb"),), (Row("c\nd", (Cell(1.0),)),))
+        table = TableData("T", "two\nlines", (Column("a\nb"),), (TableRow("c\nd", (Cell(1.0),)),))
         assert "two lines" in to_markdown(table)
         assert "| c d" in to_markdown(table)
         assert r"c d & 1.0 \\" in to_latex(table)
 
     @given(st.lists(st.tuples(st.text(max_size=8), st.floats(0, 100)), min_size=1, max_size=5))
     def test_bars_stand_below_each_other(self, rows):
-        table = TableData("T", "", (Column("A|b"),), tuple(Row(label, (Cell(mean),)) for label, mean in rows))
+        table = TableData("T", "", (Column("A|b"),), tuple(TableRow(label, (Cell(mean),)) for label, mean in rows))
         lines = [line for line in to_markdown(table).split("\n") if line.startswith("|")]
         assert len(lines) == len(rows) + 2
         assert len({len(line) for line in lines}) == 1
@@ -205,7 +217,7 @@ class TestText:
 
     @given(st.text(max_size=20))
     def test_csv_gives_the_label_back(self, label):
-        text = to_csv(TableData("T", "", (Column("A"),), (Row(label, (Cell(1.0),)),)))
+        text = to_csv(TableData("T", "", (Column("A"),), (TableRow(label, (Cell(1.0),)),)))
         assert next(iter(csv.DictReader(io.StringIO(text, newline=""))))["Method"] == " ".join(label.split())
 
 
@@ -218,7 +230,7 @@ class TestEmpty:
 class TestRefusals:
     def test_rows_of_another_length(self):
         with refusal("rows", "expected 1 cells, got 2 in row 'x'"):
-            TableData("T", "", (Column("A"),), (Row("x", (None, None)),))
+            TableData("T", "", (Column("A"),), (TableRow("x", (None, None)),))
 
     def test_numbers_that_are_none(self):
         with refusal("mean", "finite"):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from transpl.benchmark.published import figures
+from transpl.benchmark.published import published_figures
 from transpl.benchmark.statistics import (
     MOST_EXACT,
     Friedman,
@@ -220,7 +220,7 @@ class TestTogether:
 
     def test_published_pairs_of_wisdm_and_hhar(self):
         scores: dict = {}
-        for key, found in figures().items():
+        for key, found in published_figures().items():
             of_a_pair = key.table == "pairs" and key.pair != "average" and key.dataset in ("wisdm", "hhar")
             if of_a_pair and key.metric == "accuracy" and not found.flag:
                 scores.setdefault(key.row, {})[key.dataset, key.pair] = found.value

@@ -1,7 +1,9 @@
-"""Tables from results that are made up: what is in a cell, what is missing, and that nothing is mixed."""
+"""Tables from made-up results: what is in a cell, what is missing, and that nothing is mixed."""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,8 @@ from tiny_bench import keep
 
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.rendering import to_csv, to_markdown
-from transpl.benchmark.tabulate import Reading, pair_table_from, scores_by_pair
+from transpl.benchmark.store import Store
+from transpl.benchmark.tables import RUN_KEYS, TableQuery, pair_table_from, runs_as_csv, scores_by_pair
 from transpl.datasets.pairs import PUBLISHED
 
 
@@ -248,7 +251,8 @@ def test_two_versions_of_the_data_are_not_mixed(bench):
     assert cell(table, "no-adapt", "mine Acc").mean == 90.0
     assert cell(table, "no-adapt", "other Acc").mean == pytest.approx(70.0)
     assert (
-        scores_by_pair(bench.store.folder, "full", ["mine"], how=Reading(data=["a"]))["no-adapt"]["mine", "0-1"] == 50
+        scores_by_pair(bench.store.folder, "full", ["mine"], query=TableQuery(data=["a"]))["no-adapt"]["mine", "0-1"]
+        == 50
     )
 
 
@@ -306,7 +310,7 @@ def test_an_oracle_is_called_one(bench):
     assert cell(table, "softmax", "mine Acc").mean == 60.0
     assert "ORACLE" in table.caption
     with refusal("select"):
-        Reading(select="best_of_test")
+        TableQuery(select="best_of_test")
 
 
 def test_nothing_is_chosen_while_a_candidate_is_missing(bench):
@@ -346,7 +350,7 @@ def test_every_pair_and_their_average(bench):
     assert [found.mean for found in table.rows[0].cells] == pytest.approx([40.0, 80.0, 60.0])
     assert table.rows[1].cells[0].missing == 1
     assert table.label == "tab:pairs-mine-accuracy"
-    macro = pair_table_from(bench.store.folder, "mine", "macro_f1", Reading(changes={"width": 64}))
+    macro = pair_table_from(bench.store.folder, "mine", "macro_f1", TableQuery(changes={"width": 64}))
     assert macro.rows[0].cells[0].mean == pytest.approx(20.0)
     assert "Settings changed: width=64." in macro.caption
 
@@ -394,3 +398,40 @@ def test_the_table_is_the_same_whatever_the_order_of_runs(tmp_path):
             keep(bench.store, spec, 0.1 * spec.source + 0.3)
     assert to_csv(one.table()) == to_csv(other.table())
     assert to_markdown(one.table()) == to_markdown(other.table())
+
+
+def lines(folder, which="beyond"):
+    return list(csv.DictReader(io.StringIO(runs_as_csv(folder, which))))
+
+
+def test_every_finished_run_of_the_table_is_a_line(tmp_path):
+    bench = Bench(tmp_path)
+    bench.run("no-adapt", "shot", accuracy=lambda spec: 0.5 + 0.01 * spec.seed, seeds=(0, 1))
+    bench.run("sasa")  # no row of this table
+    bench.plan("t2pl")  # not finished
+    found = lines(tmp_path)
+    assert len(found) == 2 * 2 * 2
+    assert {line["row"] for line in found} == {"no-adapt", "shot"}
+    one = next(line for line in found if (line["row"], line["pair"], line["seed"]) == ("shot", "1-2", "1"))
+    assert tuple(one)[: len(RUN_KEYS)] == RUN_KEYS
+    assert float(one["accuracy"]) == 51.0
+    assert float(one["seconds"]) >= 0
+
+
+def test_its_means_are_those_of_the_table(tmp_path):
+    bench = Bench(tmp_path)
+    bench.run("no-adapt", accuracy=lambda spec: 0.5 + 0.1 * spec.seed + 0.02 * spec.target, seeds=(0, 1, 2))
+    mean = next(row for row in bench.table("beyond").rows if row.label == "no-adapt").cells[0].mean
+    np.testing.assert_allclose(np.mean([float(line["accuracy"]) for line in lines(tmp_path)]), mean, atol=1e-3)
+
+
+def test_a_row_that_changes_settings_keeps_its_label(tmp_path):
+    bench = Bench(tmp_path)
+    bench.run(table="ablation")
+    assert {"transpl", "transpl-no-alignment"} <= {line["row"] for line in lines(tmp_path, "ablation")}
+
+
+def test_a_folder_without_results_gives_the_heading_alone(tmp_path):
+    assert Store(tmp_path).planned() == []
+    assert lines(tmp_path) == []
+    assert runs_as_csv(tmp_path, "beyond").startswith("dataset,row,pair,seed,accuracy")

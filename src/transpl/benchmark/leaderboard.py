@@ -9,9 +9,7 @@ from itertools import combinations
 from pathlib import Path
 
 from transpl._utils.errors import unreadable_file
-from transpl.benchmark.blocks import value_of
 from transpl.benchmark.contenders import Contenders
-from transpl.benchmark.equal_seeds import BySeed, means_over_equal_seeds
 from transpl.benchmark.leaderboard_data import (
     ALL_SETS,
     FAILED,
@@ -23,9 +21,8 @@ from transpl.benchmark.leaderboard_data import (
     Run,
     Standing,
 )
-from transpl.benchmark.measures import METRICS
+from transpl.benchmark.measures import METRICS, BySeed, Spread, means_over_equal_seeds, metric_value, spread_over_seeds
 from transpl.benchmark.plan import RunSpec
-from transpl.benchmark.spread import Spread, spread
 from transpl.benchmark.statistics import statistics_over_pairs
 from transpl.benchmark.store import Result, Store, package_versions
 
@@ -116,7 +113,7 @@ def _scores(result: Result) -> dict[str, float]:
         **{f"label_{name}": value for name, value in _in_percent(labels).items()},
     }
     if "adapt" in result.seconds:  # a run that only labels has none
-        found["seconds"] = value_of("test", result, "seconds")
+        found["seconds"] = metric_value("test", result, "seconds")
     return {metric.name: found[metric.name] for metric in METRICS if metric.name in found}
 
 
@@ -188,7 +185,9 @@ def _value(standing: Standing, column: str) -> float | None:
 
 def _spreads(runs: Sequence[Run]) -> dict[str, Spread]:
     known = dict.fromkeys(name for run in runs for name in run.scores)
-    return {name: spread((run.seed, run.scores[name]) for run in runs if name in run.scores) for name in known}
+    return {
+        name: spread_over_seeds((run.seed, run.scores[name]) for run in runs if name in run.scores) for name in known
+    }
 
 
 def _cells(runs: Iterable[Run]) -> dict[tuple[str, str, tuple[int, int]], dict[str, Spread]]:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from transpl.benchmark.measures import METRICS, Metric
-from transpl.benchmark.spread import Spread
+from transpl.benchmark.measures import METRICS, Metric, Spread
 from transpl.benchmark.statistics import Statistics
 
 FINISHED, FAILED, NOT_RUN = "finished", "failed", "not run"

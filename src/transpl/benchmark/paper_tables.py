@@ -1,4 +1,4 @@
-"""The six tables of the paper and two of our own: which rows they have, and what is shown of each run."""
+"""The six tables of the paper and one of our own: their rows, and what they show of each run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from transpl._utils.errors import check_choice
 from transpl.benchmark.plan import Row
 
 SETS = ("ucihar", "wisdm", "hhar", "ptb")
-_TEST, _LABELS = "test", "labels"
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper, or in its manner.
+    """A table of the paper, or in its style.
 
-    part : the scores it prints, on the target's "test" part or of pseudo-"labels" on its train part
-    rows : of a data set, in the order of the print; a row's label is its name among the published figures
-    extras : what it prints beside accuracy and macro-F1
+    part : the scores it prints, on the target's "test" part or of pseudo-"labels" of its train part
+    rows : rows for a data set, in the printed order; a row's label is its name among the published figures
+    extras : what it prints besides accuracy and macro-F1
     published : the table whose published figures stand beside ours; None if there are none
     """
 
@@ -32,61 +31,39 @@ class PaperTable:
 
 
 def paper_table(name: str) -> PaperTable:
-    """One of the tables by name."""
+    """A table by name; an unknown name is refused."""
     check_choice("table", name, tuple(TABLES))
     return TABLES[name]
 
 
-def _methods(*names: str) -> tuple[Row, ...]:
-    return tuple(Row(name, name) for name in names)
+def _methods(names: str, goal: str = "adapt") -> tuple[Row, ...]:
+    return tuple(Row(name, name, goal=goal) for name in names.split())
 
 
-_FULL = _methods(
-    "no-adapt",
-    "deepcoral",
-    "mmda",
-    "codats",
-    "sasa",
-    "raincoat",
-    "softmax",
-    "ncp",
-    "sp",
-    "att",
-    "shot",
-    "t2pl",
-    "transpl",
+_FULL = _methods("no-adapt deepcoral mmda codats sasa raincoat softmax ncp sp att shot t2pl transpl")
+_PSEUDO = (
+    *_methods("softmax ncp sp", "label"),
+    *_methods("att"),  # it labels with heads that only its own training makes
+    *_methods("shot t2pl code-cnn code-lstm code-gru transpl transpl-ws", "label"),
 )
-_BY_LABELS = ("softmax", "ncp", "sp", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws")
-# ATT labels with heads that only its own training makes.
-_PSEUDO = tuple(
-    Row("att", "att") if name == "att" else Row(name, name, goal="label")
-    for name in (*_BY_LABELS[:3], "att", *_BY_LABELS[3:])
-)
-_WITHOUT_ALIGNMENT = {"channel_alignment": False}
+_WEAK = _methods("codats codats-ws transpl transpl-ws")
+_NO_ALIGNMENT = {"channel_alignment": False}
 _ABLATION = (
-    Row("transpl-no-alignment", "transpl", _WITHOUT_ALIGNMENT),
+    Row("transpl-no-alignment", "transpl", _NO_ALIGNMENT),
     Row("transpl", "transpl"),
-    Row("transpl-ws-no-alignment", "transpl-ws", _WITHOUT_ALIGNMENT),
+    Row("transpl-ws-no-alignment", "transpl-ws", _NO_ALIGNMENT),
     Row("transpl-ws", "transpl-ws"),
 )
-_CODEBOOKS = ((8, 0), (64, 0), (128, 0), (64, 64), (64, 8), (8, 8), (8, 64))
-
-
-_BEYOND = _methods(
-    "no-adapt",
-    "softmax",
-    "shot",
-    "t2pl",
-    "transpl",
-    "transpl-markov",
-    "transpl-plus",
-    "transpl-plus-ws",
+_CODEBOOKS = tuple(
+    Row(f"{coarse}/{fine or '-'}", "transpl", {"n_coarse": coarse, "n_fine": fine}, goal="label")
+    for coarse, fine in ((8, 0), (64, 0), (128, 0), (64, 64), (64, 8), (8, 8), (8, 64))
 )
-_WITH_GROUPS = ("ptb",)  # sets that say which windows are of one patient
+_BEYOND = _methods("no-adapt softmax shot t2pl transpl transpl-markov transpl-plus transpl-plus-ws")
+_SETS_WITH_GROUPS = ("ptb",)  # they say which windows belong to one patient
 
 
 def _beyond(dataset: str) -> tuple[Row, ...]:
-    return _BEYOND + (_methods("transpl-plus-groups") if dataset in _WITH_GROUPS else ())
+    return _BEYOND + (_methods("transpl-plus-groups") if dataset in _SETS_WITH_GROUPS else ())
 
 
 def _patch_lengths(dataset: str) -> tuple[Row, ...]:
@@ -94,40 +71,33 @@ def _patch_lengths(dataset: str) -> tuple[Row, ...]:
     return tuple(Row(str(m), "transpl", {"patch_length": m}) for m in lengths)
 
 
-def _codebooks(dataset: str) -> tuple[Row, ...]:
-    return tuple(
-        Row(f"{coarse}/{fine or '-'}", "transpl", {"n_coarse": coarse, "n_fine": fine}, goal="label")
-        for coarse, fine in _CODEBOOKS
-    )
+def _always(rows: tuple[Row, ...]) -> Callable[[str], tuple[Row, ...]]:
+    return lambda dataset: rows
 
 
 TABLES = {
     table.name: table
     for table in (
-        PaperTable("full", "Adaptation performance in the target", _TEST, lambda dataset: _FULL, published="full"),
+        PaperTable("full", "Adaptation performance in the target", "test", _always(_FULL), published="full"),
         PaperTable(
-            "pseudo", "Pseudo-labels of the target's train part", _LABELS, lambda dataset: _PSEUDO, published="pseudo"
+            "pseudo", "Pseudo-labels of the target's train part", "labels", _always(_PSEUDO), published="pseudo"
         ),
         PaperTable(
             "weak",
             "Weak supervision: class proportions of the target are known",
-            _TEST,
-            lambda dataset: _methods("codats", "codats-ws", "transpl", "transpl-ws"),
+            "test",
+            _always(_WEAK),
             published="weak",
         ),
         PaperTable(
-            "ablation",
-            "Channel alignment and weak supervision",
-            _TEST,
-            lambda dataset: _ABLATION,
-            published="ablation",
+            "ablation", "Channel alignment and weak supervision", "test", _always(_ABLATION), published="ablation"
         ),
-        PaperTable("patch", "Patch lengths", _TEST, _patch_lengths, published="patch"),
+        PaperTable("patch", "Patch lengths", "test", _patch_lengths, published="patch"),
         PaperTable(
             "codebook",
             "Sizes of the codebooks",
-            _LABELS,
-            _codebooks,
+            "labels",
+            _always(_CODEBOOKS),
             ("hhar",),
             extras=("mse", "dead_codes"),
             published="codebook",
@@ -135,7 +105,7 @@ TABLES = {
         PaperTable(
             "beyond",
             "Beyond the paper: adaptation without a gradient step",
-            _TEST,
+            "test",
             _beyond,
             extras=("calibration_error", "seconds"),
             published="full",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transpl.benchmark.plan import Plan, RunSpec
     from transpl.benchmark.statistics import PairedTest
     from transpl.benchmark.store import Store
-    from transpl.benchmark.tabulate import Reading
+    from transpl.benchmark.tables import TableQuery
 
 _FAILED = 1
 
@@ -120,12 +120,12 @@ def table(
     from transpl._utils.files import write_text
     from transpl.benchmark.plugins import import_plugins
     from transpl.benchmark.store import Store
-    from transpl.benchmark.tabulate import Reading
+    from transpl.benchmark.tables import TableQuery
 
     _check_table(which, dataset, format, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
-    how = Reading(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
+    how = TableQuery(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
     text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, how)
     if statistics:
         text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
@@ -140,9 +140,9 @@ def table(
 def _check_table(
     which: str, dataset: Sequence[str] | None, format: str, metric: str, statistics: bool, runs: bool
 ) -> None:
-    from transpl.benchmark.blocks import SCORES
     from transpl.benchmark.paper_tables import TABLES
     from transpl.benchmark.rendering import FORMATS
+    from transpl.benchmark.tables import SCORES
 
     check_choice("which", which, (*TABLES, "pairs"))
     check_choice("format", format, FORMATS)
@@ -157,10 +157,9 @@ def _check_table(
         raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
 
 
-def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: Reading) -> str:
+def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: TableQuery) -> str:
     from transpl.benchmark.rendering import render
-    from transpl.benchmark.run_list import runs_as_csv
-    from transpl.benchmark.tabulate import pair_table_from, paper_table_from
+    from transpl.benchmark.tables import pair_table_from, paper_table_from, runs_as_csv
 
     if form == "runs":
         return runs_as_csv(folder, which, datasets, how)
@@ -218,9 +217,9 @@ def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
     return failed
 
 
-def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: Reading) -> str:
+def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: TableQuery) -> str:
     from transpl.benchmark.statistics import statistics_over_pairs
-    from transpl.benchmark.tabulate import scores_by_pair
+    from transpl.benchmark.tables import scores_by_pair
 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from transpl._utils.errors import invalid
 from transpl.benchmark.plan import RunSpec, settings_without_seed
-from transpl.benchmark.shelf import identity
 from transpl.benchmark.store import Store
+from transpl.benchmark.tables import run_identity
 from transpl.methods.registry import entry
 from transpl.report.figures.choice import Choice
 
@@ -61,10 +61,10 @@ def _of_one_setting(dataset: str, runs: list[RunSpec]) -> list[RunSpec]:
     groups: dict[str, list[RunSpec]] = {}
     for spec in runs:
         if spec.dataset == dataset:
-            groups.setdefault(identity(spec.method, spec.settings), []).append(spec)
+            groups.setdefault(run_identity(spec.method, spec.settings), []).append(spec)
     if len(groups) == 1:
         return next(iter(groups.values()))
-    papers = identity(METHOD, settings_without_seed(entry(METHOD).settings(dataset)))
+    papers = run_identity(METHOD, settings_without_seed(entry(METHOD).settings(dataset)))
     if papers in groups:
         return groups[papers]
     got = f"several that differ in {', '.join(_differences(group[0] for group in groups.values()))}"

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transpl.benchmark.measures import Metric
-    from transpl.benchmark.spread import Spread
+    from transpl.benchmark.measures import Metric, Spread
 
 _LONG = 100.0  # seconds from which decimals say nothing
 

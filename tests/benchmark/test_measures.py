@@ -1,8 +1,18 @@
-"""Means that may be compared: over the same seeds of a pair."""
+"""Means over pairs and seeds."""
 
 from __future__ import annotations
 
-from transpl.benchmark.equal_seeds import means_over_equal_seeds
+import numpy as np
+import pytest
+
+from transpl.benchmark.measures import means_over_equal_seeds, spread_over_seeds
+
+
+def test_spread_is_over_seeds_of_means_over_pairs():
+    found = spread_over_seeds([(0, 10.0), (0, 20.0), (1, 30.0), (1, 50.0)])
+    assert (found.mean, found.n) == (27.5, 4)
+    assert found.std == pytest.approx(np.std([15.0, 40.0], ddof=1))
+    assert spread_over_seeds([(0, 10.0), (0, 20.0)]).std is None
 
 
 def test_a_row_that_lacks_a_seed_of_another_has_no_mean_there():

@@ -1,0 +1,424 @@
+"""From stored runs to a table: our scores, the published figure beside each, and which runs are missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from transpl._utils.errors import check_choice, invalid
+from transpl.benchmark.measures import (
+    METRIC_BY_NAME,
+    means_over_equal_seeds,
+    metric_value,
+    part_scores,
+    spread_over_seeds,
+)
+from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
+from transpl.benchmark.plan import Plan, Row, RunSpec, short_digest, with_changes
+from transpl.benchmark.published import AVERAGE, PublishedFigure, published_figure
+from transpl.benchmark.rendering import Cell, Column, TableData, TableRow
+from transpl.benchmark.selection import DEFAULT_RULE, RULES, select_best
+from transpl.benchmark.store import Result, Store, package_versions
+from transpl.datasets.pairs import PUBLISHED
+
+SCORES = ("accuracy", "macro_f1", "binary_f1")
+RUN_KEYS = ("dataset", "row", "pair", "seed")
+_OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # rows are methods, so that others may join
+_SETS_OF_TWO_CLASSES = ("ptb",)
+_CSV_DECIMALS = 3
+_MOST_NAMED_SETTINGS = 6
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """Which runs a table is made of.
+
+    Parameters
+    ----------
+    preset : str
+        Preset of the settings.
+    changes : mapping
+        Settings that differ from the preset.
+    grid : mapping
+        The grid that was run, see `Plan`.
+    select : str
+        Rule that chooses among the runs of a grid, see `transpl.benchmark.selection`.
+    methods : sequence of str
+        Only these methods; those that the table does not have become further rows. Empty: the table's own.
+    data : sequence of str
+        Beginnings of fingerprints, for data sets that were run in several versions.
+    """
+
+    preset: str = "paper"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    select: str = DEFAULT_RULE
+    methods: Sequence[str] = ()
+    data: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_choice("select", self.select, tuple(RULES))
+
+    def plan(self, table: PaperTable, dataset: str) -> Plan:
+        """The rows of a table with these settings."""
+        rows = list(table.rows(dataset))
+        known = {row.method for row in rows}
+        others = [name for name in self.methods if name not in known]
+        if others and table.name not in _OPEN_TABLES:
+            expected, got = f"methods of this table ({', '.join(sorted(known))})", ", ".join(others)
+            raise invalid("methods", expected=expected, got=got, advice="Use --which full for others.")
+        if self.methods:
+            goal = "adapt" if table.part == "test" else "label"
+            rows = [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in others]
+        return Plan(dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid)
+
+    def describe(self) -> str:
+        """Sentences for the caption; empty for the paper's settings."""
+        sentences = [f"Preset {self.preset}."] if self.preset != "paper" else []
+        if self.changes:
+            changes = ", ".join(f"{name}={value}" for name, value in self.changes.items())
+            sentences.append(f"Settings changed: {changes}.")
+        if self.grid:
+            values = "; ".join(f"{name} of {', '.join(map(str, values))}" for name, values in self.grid.items())
+            sentences.append(f"Chosen per run by {self.select} ({RULES[self.select].what}): {values}.")
+        return " ".join(sentences)
+
+
+# Runs
+
+
+@dataclass(frozen=True)
+class SelectedRun:
+    """The run of a row on one pair with one seed; of a grid, the one that the rule selects. No result: missing."""
+
+    spec: RunSpec
+    result: Result | None
+
+
+class RunIndex:
+    """The planned and finished runs of a folder, found by the rows of a plan.
+
+    data : beginnings of fingerprints; restricts the data sets that have such a version to it
+    """
+
+    def __init__(self, folder: Path, data: Sequence[str] = ()) -> None:
+        known, versions = Store(folder).known(), tuple(data)
+        restricted = {spec.dataset for spec, _ in known.values() if versions and spec.data.startswith(versions)}
+        self.runs = {
+            digest: (spec, result)
+            for digest, (spec, result) in known.items()
+            if spec.dataset not in restricted or spec.data.startswith(versions)
+        }
+        self._identities = {digest: run_identity(spec.method, spec.settings) for digest, (spec, _) in self.runs.items()}
+
+    def datasets(self) -> list[str]:
+        """Every data set that has runs, finished or not."""
+        return sorted({spec.dataset for spec, _ in self.runs.values()})
+
+    def finished(self, dataset: str) -> list[tuple[RunSpec, Result]]:
+        """The finished runs of a data set, in the order of their digests."""
+        runs = (self.runs[digest] for digest in sorted(self.runs))
+        return [(spec, result) for spec, result in runs if result is not None and spec.dataset == dataset]
+
+    def rows(self, plan: Plan, rule: str) -> dict[str, list[SelectedRun]]:
+        """The runs of every row by its label; a pair and seed that any row has is missing in a row without it."""
+        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == plan.dataset)
+        if len(versions) > 1:
+            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
+            expected = f"runs on one version of {plan.dataset}"
+            raise invalid("data", expected=expected, got=got, advice="Name one with --data.")
+        found = [self._select(plan, row, rule) for row in plan.rows]
+        places = {place: run.spec for runs in found for place, run in runs.items()}
+        table = {}
+        for row, runs in zip(plan.rows, found, strict=True):
+            settings = plan.settings_for(row)[0]
+            table[row.label] = [
+                runs.get(place) or SelectedRun(replace(spec, method=row.method, settings=settings, goal=row.goal), None)
+                for place, spec in sorted(places.items(), key=lambda each: each[0])
+            ]
+        return table
+
+    def with_other_settings(self, plan: Plan) -> list[RunSpec]:
+        """The finished runs of a plan's methods whose settings no row has."""
+        wanted = {identity for row in plan.rows for identity in _identities(plan, row)}
+        methods = {row.method for row in plan.rows}
+        specs = [spec for spec, _ in self.finished(plan.dataset) if spec.method in methods]
+        return [spec for spec in specs if self._identities[spec.digest] not in wanted]
+
+    def _select(self, plan: Plan, row: Row, rule: str) -> dict[tuple[int, int, int], SelectedRun]:
+        """(source, target, seed) -> run."""
+        wanted = _identities(plan, row)
+        groups: dict[tuple[int, int, int], list[RunSpec]] = {}
+        for digest, (spec, _) in self.runs.items():
+            fits = spec.dataset == plan.dataset and self._identities[digest] in wanted
+            if fits and spec.goal in (row.goal, "adapt"):  # a run that adapts has labels too
+                groups.setdefault((spec.source, spec.target, spec.seed), []).append(spec)
+        selected = {}
+        for place, specs in groups.items():
+            exact = [spec for spec in specs if spec.goal == row.goal] or specs
+            done = {spec.digest: result for spec in exact if (result := self.runs[spec.digest][1]) is not None}
+            if len(done) < len(wanted):  # selecting among some of the candidates would be another rule
+                selected[place] = SelectedRun(exact[0], None)
+                continue
+            best = next(iter(done)) if len(done) == 1 else select_best({d: r.risks for d, r in done.items()}, rule)
+            selected[place] = SelectedRun(*self.runs[best])
+        return selected
+
+
+def run_identity(method: str, settings: Mapping[str, Any]) -> str:
+    """Equal for runs that differ only in data, pair, seed and goal."""
+    return short_digest([method, dict(settings)])
+
+
+def _identities(plan: Plan, row: Row) -> set[str]:
+    """Those of a row: one per point of the grid."""
+    return {run_identity(row.method, settings) for settings in plan.settings_for(row)}
+
+
+@dataclass(frozen=True)
+class Block:
+    """The part of a table that one data set fills.
+
+    runs : label of a row -> its runs, one per pair and seed
+    """
+
+    table: PaperTable
+    plan: Plan
+    runs: Mapping[str, Sequence[SelectedRun]]
+    metrics: tuple[str, ...]
+
+    @property
+    def dataset(self) -> str:
+        return self.plan.dataset
+
+    @property
+    def pairs(self) -> list[str]:
+        return list(dict.fromkeys(run.spec.pair for run in self.all_runs()))
+
+    def all_runs(self) -> Iterator[SelectedRun]:
+        return (run for runs in self.runs.values() for run in runs)
+
+    def value(self, result: Result, metric: str) -> float:
+        """What the table shows of a run."""
+        return metric_value(self.table.part, result, metric)
+
+    def cell(self, runs: Iterable[SelectedRun], metric: str, published: PublishedFigure | None) -> Cell:
+        """Our score over some runs beside a published figure."""
+        runs = list(runs)
+        values = [(run.spec.seed, self.value(run.result, metric)) for run in runs if run.result is not None]
+        ours = spread_over_seeds(values) if values else None
+        return Cell(
+            mean=None if ours is None else ours.mean,
+            std=None if ours is None else ours.std,
+            n=len(values),
+            published=None if published is None else published.value,
+            flag=None if published is None else published.flag,
+            missing=sum(run.result is None for run in runs),
+        )
+
+
+def _make_block(table: PaperTable, index: RunIndex, dataset: str, query: TableQuery) -> Block:
+    plan = query.plan(table, dataset)
+    scores = (part_scores(table.part, result) for _, result in index.finished(dataset))
+    two_classes = dataset in _SETS_OF_TWO_CLASSES or any("binary_f1" in found for found in scores)
+    metrics = ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
+    return Block(table, plan, index.rows(plan, query.select), metrics)
+
+
+def _make_blocks(which: str, index: RunIndex, datasets: Sequence[str], query: TableQuery) -> list[Block]:
+    """A table by data set. Default: the table's data sets that the folder has and the user's own, or else all."""
+    table, known = paper_table(which), index.datasets()
+    if not datasets:
+        datasets = [name for name in table.datasets if name in known] + [name for name in known if name not in SETS]
+    return [_make_block(table, index, name, query) for name in datasets or table.datasets]
+
+
+# Tables
+
+
+def paper_table_from(
+    folder: Path, which: str, datasets: Sequence[str] = (), query: TableQuery | None = None
+) -> TableData:
+    """One of the paper's tables, with means and standard deviations over seeds.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a benchmark.
+    which : str
+        Name of the table, such as "full".
+    datasets : sequence of str
+        Default: those that have runs.
+    query : TableQuery, optional
+        Default: the paper's settings.
+
+    Returns
+    -------
+    TableData
+        See `transpl.benchmark.render`.
+    """
+    query = query or TableQuery()
+    index, table = RunIndex(folder, query.data), paper_table(which)
+    blocks = _make_blocks(which, index, datasets, query)
+    columns = [(block, METRIC_BY_NAME[metric]) for block in blocks for metric in block.metrics]
+
+    def cell(block: Block, label: str, metric: str) -> Cell | None:
+        if label not in block.runs:
+            return None
+        published = table.published and _find_published(table.published, block.dataset, label, metric)
+        return block.cell(block.runs[label], metric, published or None)
+
+    return TableData(
+        title=table.title,
+        caption=_caption(table, blocks, query),
+        columns=tuple(
+            Column(metric.heading, block.dataset, metric.decimals, metric.better) for block, metric in columns
+        ),
+        rows=tuple(
+            TableRow(label, tuple(cell(block, label, metric.name) for block, metric in columns))
+            for label in dict.fromkeys(label for block in blocks for label in block.runs)
+        ),
+        missing_runs=_missing_runs(blocks),
+        notes=_notes(index, blocks),
+        label=f"tab:{which}",
+        corner={"patch": "Patch length", "codebook": "Coarse/fine"}.get(which, "Method"),
+    )
+
+
+def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", query: TableQuery | None = None) -> TableData:
+    """The appendix's table of a data set: every method of the full table on every pair."""
+    query = query or TableQuery()
+    check_choice("metric", metric, SCORES)
+    index = RunIndex(folder, query.data)
+    block = _make_block(paper_table("full"), index, dataset, query)
+    columns = (*block.pairs, AVERAGE)
+
+    def cell(label: str, pair: str) -> Cell:
+        runs = (run for run in block.runs[label] if pair in (run.spec.pair, AVERAGE))
+        return block.cell(runs, metric, _find_published("pairs", dataset, label, metric, pair))
+
+    return TableData(
+        title=f"{dataset}, every pair: {METRIC_BY_NAME[metric].heading}",
+        caption=_caption(block.table, [block], query),
+        columns=tuple(map(Column, columns)),
+        rows=tuple(TableRow(label, tuple(cell(label, pair) for pair in columns)) for label in block.runs),
+        missing_runs=_missing_runs([block]),
+        notes=_notes(index, [block]),
+        label=f"tab:pairs-{dataset}-{metric.replace('_', '-')}",
+    )
+
+
+def scores_by_pair(
+    folder: Path, which: str, datasets: Sequence[str], metric: str = "accuracy", query: TableQuery | None = None
+) -> dict[str, dict[Hashable, float | None]]:
+    """{row: {(data set, pair): mean over seeds}} for statistics over pairs; None where a row lacks another's seed.
+
+    Rows without any result are left out.
+    """
+    query = query or TableQuery()
+    found: dict[str, dict[Hashable, dict[int, float]]] = {}
+    for block in _make_blocks(which, RunIndex(folder, query.data), datasets, query):
+        for label, runs in block.runs.items():
+            if any(run.result for run in runs):
+                by_pair = found.setdefault(label, {})
+                for run in runs:
+                    by_seed = by_pair.setdefault((block.dataset, run.spec.pair), {})
+                    if run.result is not None:
+                        by_seed[run.spec.seed] = block.value(run.result, metric)
+    return means_over_equal_seeds(found)
+
+
+def runs_as_csv(folder: Path, which: str, datasets: Sequence[str] = (), query: TableQuery | None = None) -> str:
+    """Every finished run of a table on a line of its own, as CSV: `RUN_KEYS`, then what the table shows of a run."""
+    query = query or TableQuery()
+    blocks = _make_blocks(which, RunIndex(folder, query.data), datasets, query)
+    metrics = dict.fromkeys(metric for block in blocks for metric in block.metrics)
+    lines = [
+        {"dataset": block.dataset, "row": label, "pair": run.spec.pair, "seed": run.spec.seed}
+        | {metric: round(block.value(run.result, metric), _CSV_DECIMALS) for metric in block.metrics}
+        for block in blocks
+        for label, runs in block.runs.items()
+        for run in runs
+        if run.result is not None
+    ]
+    return pd.DataFrame(lines, columns=[*RUN_KEYS, *metrics]).to_csv(index=False, lineterminator="\n")
+
+
+def _find_published(table: str, dataset: str, label: str, metric: str, pair: str = AVERAGE) -> PublishedFigure | None:
+    """The published figure that measures `metric`, whatever its heading says."""
+    printed = [published_figure(table, dataset, label, heading, pair) for heading in (metric, "macro_f1")]
+    return next((found for found in printed if found is not None and found.measures == metric), None)
+
+
+# Captions and notes
+
+
+def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery) -> str:
+    part = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
+    seeds = sorted({run.spec.seed for block in blocks for run in block.all_runs()})
+    sentences = [
+        f"Percent on {part}: mean over pairs, then mean ± standard deviation over seeds "
+        f"({', '.join(map(str, seeds)) or 'none'}).",
+        f"Pairs: {'; '.join(map(_describe_pairs, blocks))}.",
+        "In brackets the published figure and our difference." if table.published else "",
+        "Seconds of adaptation, on one thread." if "seconds" in table.extras else "",
+        query.describe(),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _describe_pairs(block: Block) -> str:
+    """As "ucihar all 10" or "ucihar 2-11, 6-23 (2 of 10)": a mean over other pairs is not the published one."""
+    known = [f"{source}-{target}" for source, target in PUBLISHED.get(block.dataset, ())]
+    if known and set(known) <= set(block.pairs):
+        return f"{block.dataset} all {len(known)}"
+    of_all = f" ({len(block.pairs)} of {len(known)})" if known else ""
+    return f"{block.dataset} {', '.join(block.pairs) or 'none'}{of_all}"
+
+
+def _missing_runs(blocks: Iterable[Block]) -> tuple[str, ...]:
+    """Names of the missing runs; one name for a row that has none at all."""
+    names = []
+    for block in blocks:
+        for label, runs in block.runs.items():
+            missing = [run.spec for run in runs if run.result is None]
+            if missing and len(missing) == len(runs):
+                names.append(f"{block.dataset} {label} (all {len(runs)})")
+            else:
+                names += [f"{spec.dataset} {spec.pair} {label} seed {spec.seed}" for spec in missing]
+    return tuple(names)
+
+
+def _notes(index: RunIndex, blocks: Sequence[Block]) -> tuple[str, ...]:
+    """What the folder has besides the table, and several versions of one package."""
+    settings, methods = [], []
+    for block in blocks:
+        if others := index.with_other_settings(block.plan):
+            what = f"finished runs of these methods have other settings{_describe_settings(block, others)}"
+            settings.append(f"{block.dataset}: {len(others)} {what} and are not in this table.")
+        shown = {row.method for row in block.plan.rows}
+        counts = Counter(spec.method for spec, _ in index.finished(block.dataset))
+        if unused := [f"{method} ({n})" for method, n in sorted(counts.items()) if method not in shown]:
+            methods.append(f"{block.dataset}: there are also runs of {', '.join(unused)}.")
+    results = (run.result for block in blocks for run in block.all_runs() if run.result is not None)
+    several = {name: versions for name, versions in package_versions(results).items() if len(versions) > 1}
+    mixed = "; ".join(f"{name} {', '.join(several[name])}" for name in sorted(several))
+    return (*settings, *methods, *([f"Runs were made with several versions: {mixed}."] if mixed else []))
+
+
+def _describe_settings(block: Block, specs: Iterable[RunSpec]) -> str:
+    """As " (max_epochs=2, width=16)": what to pass with --set to see these runs."""
+    shown = {row.method: block.plan.settings_for(row)[0] for row in reversed(block.plan.rows)}
+    different = dict.fromkeys(
+        f"{name}={value}"
+        for spec in specs
+        for name, value in spec.settings.items()
+        if shown[spec.method].get(name) != value
+    )
+    named = list(different)[:_MOST_NAMED_SETTINGS]
+    return f" ({', '.join(named)}{', ...' if len(different) > len(named) else ''})" if named else ""
