@@ -43,6 +43,15 @@ def do_lock(_):
     return threading.Lock()
 
 
+def do_unreadable(_):
+    return Unreadable()
+
+
+class Unreadable:
+    def __reduce__(self):
+        return do_raise, ("cannot be read",)
+
+
 def do_threads(_):
     import torch
     from threadpoolctl import threadpool_info

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from transpl._utils.errors import invalid
 from transpl._utils.files import map_npy
 from transpl._utils.hashing import digest_of
-from transpl._utils.parallel.work import pack
 from transpl.datasets.recordings.reading import Recordings, read_recordings
 from transpl.jobs.results import Target, where
 
@@ -83,6 +84,6 @@ def identity(target: Any) -> str | None:
     if isinstance(target, TargetFile):
         return target.identity()
     try:
-        return hashlib.sha256(pack(target)).hexdigest()
+        return hashlib.sha256(cloudpickle.dumps(target)).hexdigest()
     except Exception:  # what does not pickle cannot travel either, and its task will say so
         return None
