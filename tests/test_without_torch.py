@@ -16,7 +16,7 @@ from conftest import TINY, make_waves
 from transpl import TransPL
 
 LIGHT = [f"transpl.{name}" for name in ("windows", "markov", "council", "methods", "methods.registry", "estimator")]
-LIGHT += [f"transpl.{name}" for name in ("datasets", "benchmark", "jobs", "report", "report.leaderboard", "cli")]
+LIGHT += [f"transpl.{name}" for name in ("datasets", "benchmark", "jobs", "report", "report.plots", "cli")]
 NAMES = ("AdaptedTarget", "Drift", "Explanation", "InputError", "PseudoLabels", "ShiftReport", "TransPL", "adapt_many")
 
 BLOCKED = """

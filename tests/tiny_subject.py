@@ -10,7 +10,7 @@ from conftest import TINY
 from transpl.datasets import make_shifted
 from transpl.methods import Labelled, TransPLMethod, TransPLSettings
 from transpl.nn import Execution
-from transpl.report.studies.subject import BothSides, Subject
+from transpl.report.figures.figure_parts import BothDomains, Subject
 from transpl.windows import as_windows
 
 DATA = make_shifted(n_train=24, n_test=12, length=32, n_channels=3)
@@ -29,5 +29,5 @@ def tiny_subject(n_fine: int = 8) -> Subject:
     source, target = labelled(here.X_train, here.y_train), labelled(there.X_train, there.y_train)
     method.fit_source(source, labelled(here.X_test, here.y_test))
     rows = 10 * np.arange(len(target.windows))  # numbers of their own, as in a sample
-    sides = BothSides(source.windows, target.windows, rows)
+    sides = BothDomains(source.windows, target.windows, rows)
     return Subject("tiny 0 → 1", "tiny", method, DATA.class_names, DATA.channel_names, sides)

@@ -19,8 +19,8 @@ from transpl.benchmark.plan import settings_without_seed
 from transpl.benchmark.runner import restore_run, run_plan
 from transpl.benchmark.store import Store
 from transpl.methods.registry import entry
-from transpl.report.figures import Choice, make_figure
-from transpl.report.figures.chosen_runs import chosen_runs
+from transpl.report.figures import RunChoice, make_figure
+from transpl.report.figures.from_results import choose_runs
 
 PAIRS = ((0, 1), (2, 3))
 
@@ -77,18 +77,18 @@ def test_corruption_shows_all_pairs(bench, monkeypatch, capsys):
 def test_a_figure_of_one_pair_takes_the_first_or_the_one_that_is_named(bench):
     make_figure("alignment", bench)
     assert json.loads((bench / "figures" / "alignment.json").read_text())["name"] == "small 0 → 1"
-    make_figure("alignment", bench, Choice(pairs=((2, 3),)))
+    make_figure("alignment", bench, RunChoice(pairs=((2, 3),)))
     assert json.loads((bench / "figures" / "alignment.json").read_text())["name"] == "small 2 → 3"
     with refusal("pairs", "one pair"):
-        make_figure("alignment", bench, Choice(pairs=PAIRS))
+        make_figure("alignment", bench, RunChoice(pairs=PAIRS))
 
 
 def test_what_the_folder_lacks_is_refused(bench, tmp_path):
     for choice, words in (
-        (Choice(dataset="ucihar"), "dataset"),
-        (Choice(pairs=((1, 0),)), "pairs"),
-        (Choice(seed=5), "seed"),
-        (Choice(settings={"patch_length": 99}), "patch_length"),
+        (RunChoice(dataset="ucihar"), "dataset"),
+        (RunChoice(pairs=((1, 0),)), "pairs"),
+        (RunChoice(seed=5), "seed"),
+        (RunChoice(settings={"patch_length": 99}), "patch_length"),
     ):
         with refusal(words):
             make_figure("codes", bench, choice)
@@ -105,11 +105,11 @@ def test_of_several_settings_the_papers_are_taken_or_one_must_be_named(bench, tm
     (other,) = plan("transpl", patch_length=8).runs()
     keep(store, other)
     with refusal("set", "differ in patch_length"):
-        chosen_runs(tmp_path, Choice())
-    assert chosen_runs(tmp_path, Choice(settings={"patch_length": 8})) == [other]
+        choose_runs(tmp_path, RunChoice())
+    assert choose_runs(tmp_path, RunChoice(settings={"patch_length": 8})) == [other]
     papers = replace(first, settings=settings_without_seed(entry("transpl").settings("small")))
     keep(store, papers)
-    assert chosen_runs(tmp_path, Choice()) == [papers]
+    assert choose_runs(tmp_path, RunChoice()) == [papers]
 
 
 def test_of_every_pair_the_smallest_seed_is_taken_and_goals_do_not_matter(tmp_path):
@@ -119,8 +119,8 @@ def test_of_every_pair_the_smallest_seed_is_taken_and_goals_do_not_matter(tmp_pa
         if (spec.source, spec.seed) != (0, 0):
             keep(store, spec)
             keep(store, replace(spec, goal="label"))
-    assert [(spec.source, spec.seed) for spec in chosen_runs(tmp_path, Choice())] == [(0, 1), (1, 0)]
-    assert [(spec.source, spec.seed) for spec in chosen_runs(tmp_path, Choice(seed=1))] == [(0, 1), (1, 1)]
+    assert [(spec.source, spec.seed) for spec in choose_runs(tmp_path, RunChoice())] == [(0, 1), (1, 0)]
+    assert [(spec.source, spec.seed) for spec in choose_runs(tmp_path, RunChoice(seed=1))] == [(0, 1), (1, 1)]
 
 
 def test_two_data_sets_need_a_name(tmp_path):

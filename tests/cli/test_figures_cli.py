@@ -11,8 +11,7 @@ from conftest import TINY
 
 from transpl import TransPL, cli, jobs
 from transpl.datasets import make_shifted
-from transpl.report.figures.choice import Choice
-from transpl.report.figures.subjects import subjects_in
+from transpl.report.figures.from_results import FIGURES, RunChoice, load_subjects
 from transpl.windows import name_channels
 
 DATA = make_shifted(n_train=24, n_test=12, length=32, n_channels=2)
@@ -94,7 +93,7 @@ def test_without_the_sample_codes_are_drawn_and_windows_are_missed(folder, tmp_p
 
 def test_channels_without_names_are_called_as_everywhere(folder, tmp_path):
     shutil.copytree(folder / "model", tmp_path / "model")
-    (found,) = subjects_in(tmp_path, Choice(), several=False)
+    (found,) = load_subjects(tmp_path, RunChoice(), FIGURES["codes"])
     assert found.channel_names == name_channels(None, len(found.channel_names))
 
 

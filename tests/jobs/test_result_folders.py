@@ -21,7 +21,7 @@ from transpl.jobs.result_folders import (
     require_whole_predictions,
 )
 from transpl.jobs.review import review_job
-from transpl.report.adaptation.saved import read_saved
+from transpl.report.adaptation.saved_job import read_saved_job
 
 P = np.array([[0.25, 0.75], [1 - 3.2e-05, 3.2e-05], [0.0, 1.0], [0.3, 0.7000000000000001]])
 TABLE = pd.DataFrame({"window": range(4), "label": list("baab"), "confidence": P.max(axis=1)})
@@ -36,7 +36,7 @@ def folder_of(home, text: str):
 
 
 def test_a_cut_is_noticed_or_costs_no_more_than_digits(tmp_path):
-    readers = (lambda home: read_saved(home).predictions, lambda home: review_job(home, 4))
+    readers = (lambda home: read_saved_job(home).predictions, lambda home: review_job(home, 4))
     for cut in range(1, len(WHOLE) - WHOLE.index("\n") - 1):
         folder_of(tmp_path, WHOLE[:-cut])
         for read in readers:
@@ -52,7 +52,7 @@ def test_a_cut_is_noticed_or_costs_no_more_than_digits(tmp_path):
 )
 def test_a_cut_is_told_in_one_line(tmp_path, text, words):
     folder_of(tmp_path, text)
-    for read in (read_saved, lambda home: review_job(home, 2)):
+    for read in (read_saved_job, lambda home: review_job(home, 2)):
         with refusal(tmp_path / "predictions.csv", f"{words}.*Copy the folder anew"):
             read(tmp_path)
 

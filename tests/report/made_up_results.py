@@ -7,7 +7,7 @@ import pandas as pd
 from made_up_explanation import CHANNELS, CLASSES, SEATS, made_up, made_up_council
 
 from transpl.markov import ShiftReport, Undone
-from transpl.report.adaptation.saved import Saved
+from transpl.report.adaptation.saved_job import SavedJob
 
 METRICS = {
     "before": {"windows": 12, "accuracy": 0.5, "macro_f1": 0.4},
@@ -99,4 +99,4 @@ def saved(explanation=None, metrics=METRICS, **change):
         "explanation": explanation,
         "shift": shift(),
     }
-    return Saved(**{**fields, **change})
+    return SavedJob(**{**fields, **change})

@@ -10,14 +10,14 @@ import pytest
 from conftest import refusal
 from tiny_subject import tiny_subject
 
-from transpl.report.studies.channel_corruption import corruption_study, rank_of, with_noise
+from transpl.report.figures.channel_corruption import corruption_study, rank_of, with_noise
 from transpl.windows import Windows
 
 
 def clean_subject():
     """A target that is the source itself: nothing moved."""
     subject = tiny_subject()
-    return replace(subject, sides=replace(subject.windows, target=subject.windows.source))
+    return replace(subject, domains=replace(subject.windows, target=subject.windows.source))
 
 
 def test_noise_costs_a_channel_its_weight_and_its_rank():
@@ -76,8 +76,8 @@ def test_default_channel_is_the_papers_or_the_most_trusted():
     method = type(subject.method)(subject.method.settings, subject.method.execution)
     counts = type(state.class_counts)(np.tile(state.class_counts.counts, (1, 3, 1, 1)))
     method.state = replace(state, class_counts=counts)
-    sides = replace(subject.windows, target=Windows(values, subject.windows.target.lengths))
-    wide = replace(subject, method=method, channel_names=names, sides=sides)
+    domains = replace(subject.windows, target=Windows(values, subject.windows.target.lengths))
+    wide = replace(subject, method=method, channel_names=names, domains=domains)
     assert corruption_study([wide], noise=(0, 1), noise_seeds=1)["channel_name"] == "c6"
 
 

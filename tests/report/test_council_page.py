@@ -11,40 +11,33 @@ import pytest
 from conftest import refusal
 from made_up_explanation import CHANNELS, SEATS, made_up, made_up_council
 from made_up_results import METRICS, SWAPPED, TURNED, council_summary, predictions, saved_council, shift
-from test_adaptation_page import HOSTILE, data_of, page_of, text_of, write
+from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, section, text_of
+from test_adaptation_page import write
 
 from transpl._utils.errors import UnreadableFile
 from transpl.report import write_report
-from transpl.report.adaptation.council import LOW, agreement
-from transpl.report.adaptation.explorer_data import explorer_data
-from transpl.report.adaptation.saved import read_saved
+from transpl.report.adaptation.explorer import explorer_data
+from transpl.report.adaptation.label_section import agreement
+from transpl.report.adaptation.overview import LOW_ACCURACY
+from transpl.report.adaptation.saved_job import read_saved_job
+
+GOOD, SHIFTED = 0, 1  # cards
 
 
-def headings(page: str) -> list[str]:
-    return re.findall(r"<h2[^>]*>(.*?)</h2>", page)
-
-
-def card(page: str, question: str) -> str:
-    return text_of(re.search(rf"<h2>{re.escape(question)}</h2>(.*?)</div>", page, re.S)[1])
-
-
-def test_the_first_screen_answers_three_questions_in_order():
-    assert headings(page_of(saved_council()))[:4] == [
-        "How good is it here?",
-        "What shifted?",
-        "Which windows should I check?",
-        "What came in",
-    ]
+def test_the_first_screen_answers_three_questions_before_all_sections():
+    page = page_of(saved_council())
+    assert len(cards(page)) == 3
+    assert headings(page)[3] == "What came in"
 
 
 def test_the_estimate_and_the_truth_are_those_of_the_files():
-    said = card(page_of(saved_council()), "How good is it here?")
+    said = cards(page_of(saved_council()))[GOOD]
     assert "87 %" in said
     assert "between 79 % and 92 %" in said
     assert "75.0 %" in said
     assert "50.0 % before adaptation" in said
     assert said.index("87 %") < said.index("75.0 %")
-    unknown = card(page_of(saved_council(metrics=None)), "How good is it here?")
+    unknown = cards(page_of(saved_council(metrics=None)))[GOOD]
     assert "87 %" in unknown
     assert "75.0 %" not in unknown
 
@@ -54,44 +47,44 @@ def test_scores_that_are_only_an_estimate_are_no_scores():
     about = council_summary()
     del about["estimated_accuracy"]
     page = page_of(saved_council(metrics=only, summary=about))
-    assert "80 %" in card(page, "How good is it here?")
+    assert "80 %" in cards(page)[GOOD]
     assert 'id="confusion"' not in page
-    assert '<div class="numbers">' not in page
+    assert scores(page) == []
 
 
-@pytest.mark.parametrize(("accuracy", "warned"), [(LOW - 0.01, True), (LOW, False), (0.9, False)])
+@pytest.mark.parametrize(("accuracy", "warned"), [(LOW_ACCURACY - 0.01, True), (LOW_ACCURACY, False), (0.9, False)])
 def test_a_low_estimate_warns_and_says_what_to_do(accuracy, warned):
     page = page_of(saved_council(summary=council_summary(accuracy)))
     assert ('class="warning"' in page) == warned
-    assert ("transpl review" in card(page, "How good is it here?")) == warned
+    assert ("transpl review" in cards(page)[GOOD]) == warned
 
 
 def test_what_was_undone_is_told_twice():
     page = page_of(saved_council())
-    for where in (card(page, "What shifted?"), text_of(page[page.index("<h3>Which channels changed") - 2000 :])):
+    details = section(page, "What shifted")
+    for where in (cards(page)[SHIFTED], details):
         assert TURNED in where
         assert SWAPPED in where
-    section = text_of(page[page.index("<section><h2>What shifted") :])
-    assert "21.5 per window" in section
-    assert section.count("was demanded") == 1  # the swap has no margin
+    assert "21.5 per window" in details
+    assert details.count("per window") == 1  # the swap has no margin
 
 
 def test_where_nothing_was_undone_it_says_so():
     page = page_of(saved_council(summary=council_summary() | {"undone": []}, shift=shift()))
-    assert "Nothing was undone" in card(page, "What shifted?")
-    assert "acc_y changed most" in card(page, "What shifted?")
+    assert "Nothing was undone" in cards(page)[SHIFTED]
+    assert "acc_y changed most" in cards(page)[SHIFTED]
 
 
 def test_witnesses_are_ranked_by_their_estimated_accuracy():
     page = page_of(saved_council())
-    section = re.search(r'<section id="witnesses">.*?</section>', page, re.S)[0]
-    rows = re.findall(r'<th scope="row">\d+\. (.*?)</th>.*?--part:([\d.]+)', section, re.S)
+    part = re.search(r'<section id="witnesses">.*?</section>', page, re.S)[0]
+    rows = re.findall(r'<th scope="row">\d+\. (.*?)</th>.*?--part:([\d.]+)', part, re.S)
     expected = sorted(council_summary()["witnesses"], key=lambda one: -one["accuracy"])
     assert [float(part) for _, part in rows] == [pytest.approx(one["accuracy"], abs=1e-4) for one in expected]
     assert [name.split(" on ")[0] for name, _ in rows] == [one["witness"] for one in expected]
     for kind in ("codes", "linear", "trees", "recorded", "standardised"):
-        assert f"<dt>{kind}</dt>" in section
-    assert "<dt>shape</dt>" not in section
+        assert f"<dt>{kind}</dt>" in part
+    assert "<dt>shape</dt>" not in part
 
 
 def test_agreement_is_counted_on_the_windows_of_the_page():
@@ -159,14 +152,11 @@ def test_many_channels_and_witnesses_stay_within_bounds():
 
 
 def test_without_an_explanation_it_still_tells_the_witnesses():
-    page = page_of(
-        saved_council(explanation=None, predictions=saved_council().predictions).__class__(
-            council_summary(), saved_council().predictions
-        )
-    )
+    found = saved_council()
+    page = page_of(type(found)(found.summary, found.predictions))
     assert 'id="agreement"' not in page
     assert "Which witnesses were believed" in headings(page)
-    assert "Single windows are not shown" in text_of(page)
+    assert "no explanation.npz" in section(page, "Why a window got its label")
 
 
 def test_names_from_files_cannot_inject_markup():
@@ -206,9 +196,9 @@ def test_it_is_made_of_saved_files_only(tmp_path):
     found = saved_council()
     write(tmp_path, found)
     (tmp_path / "metrics.json").write_text(json.dumps(METRICS))
-    with mock.patch("transpl.report.document.get_plotlyjs", return_value=""):
+    with mock.patch("transpl.report.html_parts.get_plotlyjs", return_value=""):
         page = write_report(tmp_path).read_text()
-    assert page == page_of(read_saved(tmp_path))
+    assert page == page_of(read_saved_job(tmp_path))
     assert data_of(page, "explorer-data") == json.loads(json.dumps(explorer_data(found)))
 
 
@@ -235,9 +225,9 @@ def test_channels_keep_their_names_in_the_ranking():
 def test_the_class_whose_share_changed_most_is_named(here, words):
     about = council_summary()
     about["test"] |= {"class_shares": here}
-    assert words in card(page_of(saved_council(summary=about)), "What shifted?")
+    assert words in cards(page_of(saved_council(summary=about)))[SHIFTED]
     about["source"] |= {"class_shares": None}
-    assert words not in card(page_of(saved_council(summary=about)), "What shifted?")
+    assert words not in cards(page_of(saved_council(summary=about)))[SHIFTED]
 
 
 def test_answers_of_more_than_one_window_are_shown_beside_those_of_one():

@@ -14,9 +14,8 @@ from torch.nn import functional as F
 
 from transpl._utils.errors import InputError
 from transpl.nn.inference import coarse_codes
-from transpl.report.studies.code_entropy import entropy_study
-from transpl.report.studies.decoded_codes import codes_study, decoded_in_place
-from transpl.report.studies.permutation_entropy import permutation_entropy
+from transpl.report.figures.code_entropy import entropy_study, permutation_entropy
+from transpl.report.figures.decoded_codes import codes_study, decoded_in_place
 
 
 def test_a_code_alone_is_what_the_decoder_makes_of_a_sequence_of_one():
@@ -76,6 +75,6 @@ def test_a_context_needs_a_known_name_and_its_windows():
     with refusal("context"):
         codes_study(tiny_subject(), "nowhere")
     with pytest.raises(InputError, match=r"no sample\.npz"):
-        codes_study(replace(tiny_subject(), sides=None), "source")
+        codes_study(replace(tiny_subject(), domains=None), "source")
     with refusal("x", "order 5"):
         entropy_study([tiny_subject()], order=5)

@@ -19,7 +19,7 @@ from headless_browser import browser, find_browser
 from made_up_explanation import CLASSES, SEATS, made_up, made_up_council
 from made_up_results import METRICS, council_summary, saved, saved_council, shift, summary
 
-from transpl.report.adaptation.page import render
+from transpl.report.adaptation_page import render_adaptation
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(
@@ -236,7 +236,7 @@ def cells(tab, selector):
 def test_a_councils_parts_are_shown_as_factors(chromium, tmp_path):
     e = made_up_council(windows=np.arange(12))
     page = tmp_path / "council.html"
-    page.write_text(render(saved_council(e)))
+    page.write_text(render_adaptation(saved_council(e)))
     for window in (3, 8):
         chromium.open(page, fragment=f"#window-{window}")
         found = e.contributions(window)
@@ -277,7 +277,7 @@ def test_of_many_witnesses_the_most_decisive_are_in_sight(chromium, tmp_path):
         "witnesses": [{"witness": name, "view": view, "accuracy": 0.5} for name, view in seats]
     }
     page = tmp_path / "many.html"
-    page.write_text(render(saved_council(e, summary=about)))
+    page.write_text(render_adaptation(saved_council(e, summary=about)))
     chromium.open(page, fragment="#window-3")
     parts = np.sort(np.abs(e.contributions(3).witnesses))[::-1]
     assert len(cells(chromium, "#window-votes")) == 8 < len(parts)
@@ -292,7 +292,7 @@ def test_of_many_witnesses_the_most_decisive_are_in_sight(chromium, tmp_path):
 @pytest.mark.parametrize("case", [{}, {"linear": False}, {"absent": 1}, {"bias": np.array([0.0, 0.0, -np.inf])}])
 def test_a_councils_page_works_on_a_phone_in_the_dark(chromium, tmp_path, case):
     page = tmp_path / "council.html"
-    page.write_text(render(saved_council(made_up_council(windows=np.arange(12), **case))))
+    page.write_text(render_adaptation(saved_council(made_up_council(windows=np.arange(12), **case))))
     chromium.open(page, width=390, height=800, dark=True)
     chromium.value("document.getElementById('agreement').scrollIntoView()")
     wait_until(chromium, drawn("agreement"))
@@ -307,7 +307,7 @@ def test_a_councils_page_works_on_a_phone_in_the_dark(chromium, tmp_path, case):
 def test_windows_on_which_witnesses_disagree_come_first_if_asked(chromium, tmp_path):
     e = made_up_council(windows=np.arange(12))
     page = tmp_path / "council.html"
-    page.write_text(render(saved_council(e)))
+    page.write_text(render_adaptation(saved_council(e)))
     chromium.open(page)
     choose(chromium, "window-order", "agree")
     agreeing = (e.votes == e.probabilities.argmax(axis=1)[:, None]).sum(axis=1)
@@ -317,7 +317,7 @@ def test_windows_on_which_witnesses_disagree_come_first_if_asked(chromium, tmp_p
 def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_trusted(chromium, tmp_path):
     e = made_up(windows=np.arange(12))
     page = tmp_path / "moved.html"
-    page.write_text(render(saved(e)))
+    page.write_text(render_adaptation(saved(e)))
     for window in range(12):
         chromium.open(page, fragment=f"#window-{window}")
         found = e.contributions(window)
@@ -337,7 +337,7 @@ def test_with_a_single_class_nothing_moved_the_vote(chromium, tmp_path):
     log_probabilities = three.log_probabilities[:1]
     alone = replace(three, classes=CLASSES[:1], answers=np.ones((12, 1)), log_probabilities=log_probabilities)
     page = tmp_path / "alone.html"
-    page.write_text(render(replace(saved(three), explanation=alone)))
+    page.write_text(render_adaptation(replace(saved(three), explanation=alone)))
     chromium.open(page, fragment="#window-3")
     assert text(chromium, "#votes-words") == "There is no other class, so nothing was to be decided."
     assert cells(chromium, "#window-votes") == []
@@ -364,7 +364,7 @@ def test_long_names_of_classes_leave_room_for_charts_and_tables(chromium, tmp_pa
     long = "a class whose name goes on and on and_on_without_a_break_of_any_kind"
     names = ["<b>bold</b>", '$x^2$ & "y"', long]
     page = tmp_path / "long.html"
-    page.write_text(render(with_classes(names)[1]))
+    page.write_text(render_adaptation(with_classes(names)[1]))
     chromium.open(page, width=390, height=800)
     for identity, axes in (("class-shares", "x"), ("confusion", "xy")):
         chromium.value(f"document.getElementById({identity!r}).scrollIntoView()")
@@ -386,7 +386,7 @@ def test_of_many_classes_the_most_probable_are_in_sight(chromium, tmp_path):
     names = [f"class {k:02d}" for k in range(25)]
     e, results = with_classes(names)
     page = tmp_path / "many.html"
-    page.write_text(render(results))
+    page.write_text(render_adaptation(results))
     chromium.open(page, width=390, height=800, fragment="#window-4")
     order = np.argsort(-e.probabilities[4].round(6), kind="stable")
     assert [row[0] for row in cells(chromium, "#window-classes")] == [names[k] for k in order]
@@ -417,7 +417,9 @@ def test_many_channels_unequal_lengths_and_hostile_names_make_no_trouble(chromiu
         test={"windows": 1, "class_shares": shares, "true_class_shares": None},
     )
     page = tmp_path / "hostile.html"
-    page.write_text(render(saved(explanation, None, summary=about, shift=shift(names, np.array(list(shares))))))
+    page.write_text(
+        render_adaptation(saved(explanation, None, summary=about, shift=shift(names, np.array(list(shares)))))
+    )
     chromium.open(page, width=390, height=800, fragment="#window-3")
     assert shown_window(chromium) == 3
     pictures = "document.querySelectorAll('.signal').length"

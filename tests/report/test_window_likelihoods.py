@@ -12,7 +12,7 @@ from tiny_subject import DATA, tiny_subject
 
 from transpl import markov
 from transpl.methods import PseudoLabels
-from transpl.report.studies.window_likelihoods import likelihood_study, telling
+from transpl.report.figures.window_likelihoods import likelihood_study, most_telling
 
 
 def test_likelihoods_are_those_of_the_codes():
@@ -51,10 +51,10 @@ def test_rule_takes_varied_codes_of_a_trusted_window_in_a_channel_that_agrees():
     likelihoods = np.log(np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.7, 0.3]], [[0.6, 0.4], [0.6, 0.4]]]))
     p = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4]])
     labels = PseudoLabels.from_probabilities(p)
-    assert telling(codes, likelihoods, np.array([1.0, 0.8]), labels) == (1, 1)
-    assert telling(codes, likelihoods, np.array([1.0, 0.1]), labels) == (0, 0)  # channel 1 hardly counts
-    assert telling(codes, likelihoods, np.array([1.0, 0.8]), labels, rows=[2]) == (2, 1)
-    assert telling(codes, likelihoods, np.array([1.0, 0.8]), labels, channels=[0]) == (0, 0)
+    assert most_telling(codes, likelihoods, np.array([1.0, 0.8]), labels) == (1, 1)
+    assert most_telling(codes, likelihoods, np.array([1.0, 0.1]), labels) == (0, 0)  # channel 1 hardly counts
+    assert most_telling(codes, likelihoods, np.array([1.0, 0.8]), labels, rows=[2]) == (2, 1)
+    assert most_telling(codes, likelihoods, np.array([1.0, 0.8]), labels, channels=[0]) == (0, 0)
 
 
 def test_choice_is_the_same_at_every_call_and_says_so():

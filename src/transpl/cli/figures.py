@@ -45,10 +45,10 @@ def figure(
     label; *alignment*: which channels moved; *corruption*: does a channel lose trust when noise spoils it.
     """
     from transpl.datasets.pairs import parse_pair
-    from transpl.report.figures import Choice, make_figure
+    from transpl.report.figures import RunChoice, make_figure
 
     settings = {key: setting_value(text) for key, text in (split_setting(each, "--set") for each in change or ())}
-    choice = Choice(dataset, tuple(parse_pair(pair) for pair in pairs or ()), seed, settings)
+    choice = RunChoice(dataset, tuple(parse_pair(pair) for pair in pairs or ()), seed, settings)
     options = {"window": window, "channel": channel, "noise": _levels(noise), "noise_seeds": noise_seeds}
     options |= {"order": order, "delay": delay, "context": context}
     made = make_figure(name, folder, choice, lambda line: typer.echo(line, err=True), **options)

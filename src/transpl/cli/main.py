@@ -105,13 +105,12 @@ def label(
 def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
     """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
     from transpl.benchmark.store import Store
-    from transpl.report import write_report
+    from transpl.report import write_leaderboard, write_report
 
     if not Store(folder).is_used:
         typer.echo(write_report(folder))
         return
     from transpl.benchmark.leaderboard import leaderboard_from
-    from transpl.report.leaderboard import write_leaderboard
 
     typer.echo(write_leaderboard(leaderboard_from(folder), folder))
 

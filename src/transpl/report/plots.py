@@ -1,4 +1,4 @@
-"""Plotly figures of one adaptation, each from plain saved data."""
+"""Plotly figures of the pages, each from plain saved data, and the style they share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,61 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
+from plotly.subplots import make_subplots
 
-# Okabe and Ito's colours: told apart by colour-blind readers, on light and on dark ground.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#8a8a8a"
-SKY, PURPLE = "#56B4E9", "#CC79A7"
-_TEXT = "#808080"
-_GRID = "rgba(128,128,128,0.25)"
-_LETTERS = 20  # of a name beside an axis; a longer one would leave no room for the figure
+from transpl._utils.errors import check_choice
+from transpl.markov import ShiftReport
+
+# Okabe and Ito's colours, for colour-blind readers, on light and dark backgrounds. Grey replaces their black.
+BLUE, ORANGE, GREEN, GREY, SKY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#8a8a8a", "#56B4E9", "#CC79A7"
+VERMILION = "#D55E00"
+CODE_COLOURS = (ORANGE, SKY, GREEN, VERMILION, BLUE, PURPLE, "#BFA800", GREY)
+
+AXIS: dict[str, Any] = {
+    "gridcolor": "rgba(128,128,128,0.25)",
+    "zerolinecolor": "rgba(128,128,128,0.25)",
+    "automargin": True,
+}
+LOOK: dict[str, Any] = {
+    "template": "none",
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "font": {"color": "#808080", "size": 13},
+}
+_HEAT: dict[str, Any] = {"texttemplate": "%{text}", "colorscale": "Blues", "showscale": False, "xgap": 1, "ygap": 1}
+_NAME_LENGTH = 20  # letters of a name beside an axis; a longer one would leave no room for the figure
+
+
+def styled(figure: go.Figure, x_title: str, y_title: str) -> go.Figure:
+    """Give a figure the look of our pages, and titles to its axes."""
+    return figure.update_layout(
+        **LOOK,
+        height=340,
+        margin={"l": 60, "r": 20, "t": 20, "b": 50},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        xaxis={**AXIS, "title": x_title},
+        yaxis={**AXIS, "title": y_title},
+    )
+
+
+def literal(text: str) -> str:
+    """A text in which plotly, which reads tags in its texts, finds none."""
+    return escape(text, quote=False)
+
+
+def _class_axis(names: Sequence[str]) -> dict[str, Any]:
+    """An axis of classes, with long names shortened."""
+    shown = {
+        name: name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+        for name in names
+    }
+    return {"type": "category", "labelalias": {name: literal(short) for name, short in shown.items()}}
 
 
 def class_shares(
     classes: Sequence[str], series: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]
 ) -> go.Figure:
-    """Share of each class, one group of bars per class, one colour per series."""
+    """Share of each class: a group of bars per class, a colour per series."""
     bars = [
         go.Bar(
             name=name,
@@ -33,15 +75,14 @@ def class_shares(
         )
         for name, shares in series.items()
     ]
-    figure = styled(go.Figure(bars), "", "share of windows (%)")
-    return figure.update_xaxes(**_named(classes))
+    return styled(go.Figure(bars), "", "share of windows (%)").update_xaxes(**_class_axis(classes))
 
 
 def confidence_histogram(confidence: ArrayLike, n_classes: int) -> go.Figure:
     """How sure the labels are; 1/K is a guess."""
     counts, edges = np.histogram(np.asarray(confidence, dtype=float), bins=20, range=(0.0, 1.0))
     edges = 100 * edges
-    bar = go.Bar(
+    bars = go.Bar(
         x=(edges[:-1] + edges[1:]) / 2,
         y=counts,
         width=np.diff(edges) * 0.95,
@@ -49,115 +90,143 @@ def confidence_histogram(confidence: ArrayLike, n_classes: int) -> go.Figure:
         customdata=np.stack([edges[:-1], edges[1:]], axis=1),
         hovertemplate="%{y} windows are %{customdata[0]:.0f} to %{customdata[1]:.0f} % sure<extra></extra>",
     )
-    figure = styled(go.Figure(bar), "how sure the label is (%)", "windows")
+    figure = styled(go.Figure(bars), "how sure the label is (%)", "windows")
     figure.add_vline(x=100 / n_classes, line_dash="dot", line_color=ORANGE, annotation_text="a guess")
     return figure.update_xaxes(range=[0, 100])
 
 
 def confusion(labels: list[str], counts: list[list[int]]) -> go.Figure:
-    """Rows: true class; columns: given label; colour: share of the row."""
+    """Rows: true class; columns: label; colour: share of the row."""
     table = np.asarray(counts, dtype=float)
-    shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     heat = go.Heatmap(
-        z=shares,
+        z=table / np.maximum(table.sum(axis=1, keepdims=True), 1),
         x=labels,
         y=labels,
         text=np.asarray(counts),
-        texttemplate="%{text}",
-        colorscale="Blues",
         zmin=0,
         zmax=1,
         customdata=[[[literal(true), literal(given)] for given in labels] for true in labels],
         hovertemplate="true %{customdata[0]}, labelled %{customdata[1]}: %{text} windows, %{z:.1%} of that class"
         "<extra></extra>",
-        showscale=False,
-        xgap=1,
-        ygap=1,
+        **_HEAT,
     )
     figure = styled(go.Figure(heat), "label given", "true class")
-    figure.update_xaxes(**_named(labels))
-    figure.update_yaxes(**_named(labels), autorange="reversed")
+    figure.update_xaxes(**_class_axis(labels))
+    figure.update_yaxes(**_class_axis(labels), autorange="reversed")
     return figure.update_layout(height=max(340, 44 * len(labels) + 140))
 
 
 def agreement(names: Sequence[str], shares: ArrayLike) -> go.Figure:
-    """How often two witnesses say the same, as shares; rows by name, columns by number."""
+    """For what share of windows two witnesses give the same label; rows by name, columns by number."""
     numbers = [str(rank) for rank in range(1, len(names) + 1)]
     percent = 100 * np.asarray(shares, dtype=float)
-    rows = [f"{number}. {literal(name)}" for name, number in zip(names, numbers, strict=True)]
     heat = go.Heatmap(
         z=percent.tolist(),
         x=numbers,
-        y=rows,
+        y=[f"{number}. {literal(name)}" for name, number in zip(names, numbers, strict=True)],
         text=percent.round().astype(int),
-        texttemplate="%{text}",
-        colorscale="Blues",
         zmin=0,
         zmax=100,
         customdata=[[[literal(one), literal(other)] for other in names] for one in names],
         hovertemplate="%{customdata[0]} and %{customdata[1]}: the same label for %{z:.0f} % of windows<extra></extra>",
-        showscale=False,
-        xgap=1,
-        ygap=1,
+        **_HEAT,
     )
     figure = styled(go.Figure(heat), "", "")
     figure.update_xaxes(type="category", showgrid=False)
     figure.update_yaxes(type="category", showgrid=False, autorange="reversed")
-    # On a phone there is no room for the names.
+    # The script shows numbers instead of names on a phone, which has no room for names.
     return figure.update_layout(height=max(260, 28 * len(names) + 80), meta={"shortRows": numbers})
 
 
 def loss_curves(history: dict[str, list[dict[str, float]]], names: Mapping[str, str]) -> go.Figure:
-    """Training and validation loss over the epochs of both phases."""
+    """Training and validation loss over the epochs of all phases."""
     figure = go.Figure()
     first = 0
     for (phase, records), colour in zip(history.items(), (BLUE, ORANGE), strict=False):
-        name, epochs = names.get(phase, phase), [first + record["epoch"] + 1 for record in records]
-        _curve(figure, name, [(epoch, r["loss"]) for epoch, r in zip(epochs, records, strict=True)], colour)
-        checked = [
-            (epoch, r["validation_loss"]) for epoch, r in zip(epochs, records, strict=True) if "validation_loss" in r
-        ]
-        _curve(figure, f"{name}, held-out windows", checked, colour, dash="dot")
+        name = names.get(phase, phase)
+        for key, label, dash in (("loss", name, "solid"), ("validation_loss", f"{name}, held-out windows", "dot")):
+            known = [record for record in records if key in record]
+            figure.add_scatter(
+                x=[first + record["epoch"] + 1 for record in known],
+                y=[record[key] for record in known],
+                name=label,
+                mode="lines+markers",
+                marker_size=5,
+                line={"color": colour, "dash": dash},
+            )
         first += len(records)
     return styled(figure, "round of training (epoch)", "loss (lower is better)")
 
 
-def literal(text: str) -> str:
-    """A text in which plotly, which reads tags in its texts, finds none."""
-    return escape(text, quote=False)
+def channel_distances(report: ShiftReport) -> go.Figure:
+    """How far each channel moved: the one that moved most on top, its weight beside it.
+
+    Parameters
+    ----------
+    report : ShiftReport
+        As `TransPL.shift_report` returns it.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    table = report.channels()[::-1]
+    bars = go.Bar(
+        orientation="h",
+        x=table["distance"],
+        y=table["channel"],
+        text=[f"distance {row.distance:.3f}, weight {row.weight:.2f}" for row in table.itertuples()],
+        textposition="auto",
+        marker_color=BLUE,
+        hoverinfo="y+text",
+    )
+    figure = styled(go.Figure(bars), "distance between source and target (0 = did not move)", "")
+    return figure.update_xaxes(rangemode="tozero").update_layout(height=max(260, 34 * len(table) + 90))
 
 
-def _named(names: Sequence[str]) -> dict[str, Any]:
-    """An axis of classes: names as they are, those too long for it cut."""
-    cut = {
-        name: name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-        for name in names
+def transition_matrices(report: ShiftReport, channel: str) -> go.Figure:
+    """Which code follows which in one channel: source, target and their difference side by side.
+
+    Parameters
+    ----------
+    report : ShiftReport
+        As `TransPL.shift_report` returns it.
+    channel : str
+        One of `report.channel_names`.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    check_choice("channel", channel, report.channel_names)
+    d = report.channel_names.index(channel)
+    source, target, visited = report.source_probabilities[d], report.target_probabilities[d], report.visited[d]
+    n = len(visited)
+    hover = [
+        [
+            f"after code {i} comes code {j}<br>source {source[i, j]:.1%}, target {target[i, j]:.1%}"
+            f"<br>code {i} starts {visited[i]:.1%} of the target's steps"
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    probability = {"colorscale": "Blues", "zmin": 0, "zmax": 1, "showscale": False}
+    reach = max(float(np.abs(target - source).max(initial=0.0)), 0.05)
+    change = {
+        "colorscale": [[0.0, BLUE], [0.5, "#f2f2f2"], [1.0, VERMILION]],  # the middle is no change
+        "zmin": -reach,
+        "zmax": reach,
+        "colorbar": {"title": "change"},
     }
-    return {"type": "category", "labelalias": {name: literal(short) for name, short in cut.items()}}
-
-
-def _curve(figure: go.Figure, name: str, points: list[tuple[float, float]], colour: str, dash: str = "solid") -> None:
-    figure.add_scatter(
-        x=[epoch for epoch, _ in points],
-        y=[loss for _, loss in points],
-        name=name,
-        mode="lines+markers",
-        marker_size=5,
-        line={"color": colour, "dash": dash},
-    )
-
-
-def styled(figure: go.Figure, x_title: str, y_title: str) -> go.Figure:
-    """Give a figure the looks of our pages, and titles to its axes."""
-    axis: dict[str, Any] = {"gridcolor": _GRID, "zerolinecolor": _GRID, "automargin": True}
-    return figure.update_layout(
-        template="none",
-        height=340,
-        margin={"l": 60, "r": 20, "t": 20, "b": 50},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": _TEXT, "size": 13},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-        xaxis={**axis, "title": x_title},
-        yaxis={**axis, "title": y_title},
-    )
+    titles = ("source", "target", "target less source")
+    figure = make_subplots(cols=3, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.04)
+    for column, (values, scale) in enumerate(
+        ((source, probability), (target, probability), (target - source, change)), start=1
+    ):
+        heat = go.Heatmap(z=values, text=hover, hovertemplate="%{text}<extra></extra>", **scale)
+        figure.add_trace(heat, row=1, col=column)
+    styled(figure, "", "from code")
+    codes = {"tickmode": "array", "tickvals": list(range(0, n, max(1, n // 12)))}  # about a dozen
+    figure.update_xaxes(title="to code", **codes)
+    figure.update_yaxes(autorange="reversed", **codes)
+    return figure.update_layout(margin={"t": 40})

@@ -1,7 +1,5 @@
-"""The paper's figures from a folder of results: which models and windows, which study, which drawing."""
+"""The paper's figures from a folder of results: one file per figure, with its study and its drawing."""
 
-from transpl.report.figures.catalogue import FIGURES
-from transpl.report.figures.choice import Choice
-from transpl.report.figures.making import Made, make_figure
+from transpl.report.figures.from_results import FIGURES, FigureFiles, RunChoice, make_figure
 
-__all__ = ["FIGURES", "Choice", "Made", "make_figure"]
+__all__ = ["FIGURES", "FigureFiles", "RunChoice", "make_figure"]
