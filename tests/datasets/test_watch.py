@@ -15,7 +15,7 @@ import pytest
 
 from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets import Dataset
-from transpl.datasets.pickled import read_pickled_npy
+from transpl.datasets.pickles import read_pickled_npy
 from transpl.datasets.recipes import watch
 from transpl.datasets.recipes.watch import load_watch, watch_available, watch_file
 from transpl.windows import cut

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import sha256
 from transpl.datasets.dataset import TEST, TRAIN, Dataset
-from transpl.datasets.pickled import read_pickled_npy
+from transpl.datasets.pickles import read_pickled_npy
 from transpl.windows import cut
 
 LENGTH, STEP = 128, 64
