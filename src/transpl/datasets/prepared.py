@@ -1,8 +1,8 @@
-"""Prepared data sets: one npz per data set, read without executing anything in it and written in one go.
+"""Prepared data sets: one npz per data set, written atomically and read without running anything in it.
 
 Keys: `X` (n, channels, time), `y`, `domain`, `split` (0 train, 1 test), `class_names`, `channel_names`.
-Optional: `pairs`, (p, 2), which takes the place of the pairs in `transpl.datasets.pairs`, and `group`, (n,) numbers
-or text, which recording or patient a window is from. Other keys are left alone.
+Optional: `pairs` (p, 2), in place of those in `transpl.datasets.pairs`, and `group` (n,), numbers or text: the
+recording or patient of each window. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def data_home() -> Path:
 
 
 def prepared_path(name: str, home: Path | None = None) -> Path:
-    """Return where the prepared data set `name` is or will be; a name that could leave the folder is refused."""
+    """Return the npz of the prepared data set `name`; a name that could leave the folder is refused."""
     if not _NAME.fullmatch(name):
         expected = "letters, digits, _, - and . (not first)"
         raise invalid("name", expected=expected, got=repr(name), advice="Choose a plain name, not a path.")
@@ -43,15 +43,26 @@ def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Data
     """Read a prepared data set; `name` (default: the file's) decides which published pairs it gets."""
     path = Path(path)
     arrays = read_npz(path, (*KEYS, "pairs", "group"))
-    missing = [key for key in KEYS if key not in arrays]
-    if missing:
-        raise unreadable_file(
-            path,
-            problem=f"not a prepared data set: no {', '.join(missing)}",
-            advice="Write it with transpl.datasets.prepared.save_prepared.",
-        )
+    if missing := [key for key in KEYS if key not in arrays]:
+        problem = f"not a prepared data set: no {', '.join(missing)}"
+        raise unreadable_file(path, problem=problem, advice="Write it with transpl.datasets.prepared.save_prepared.")
+    name = path.stem if name is None else name
+    groups = arrays.get("group")
+    if groups is not None and groups.dtype.kind not in "iu":
+        groups = np.unique(groups, return_inverse=True)[1]
     try:
-        return _dataset(path.stem if name is None else name, arrays)
+        pairs = arrays["pairs"].tolist() if "pairs" in arrays else pairs_for(name, np.unique(arrays["domain"]).tolist())
+        return Dataset(
+            name=name,
+            X=arrays["X"],
+            y=arrays["y"],
+            domain_ids=arrays["domain"],
+            split=arrays["split"],
+            class_names=as_names("class_names", arrays["class_names"]),
+            channel_names=as_names("channel_names", arrays["channel_names"]),
+            pairs=pairs,
+            groups=groups,
+        )
     except InputError as error:
         raise UnreadableFile(f"{path}: {error}") from None
 
@@ -59,17 +70,9 @@ def load_prepared(path: str | os.PathLike[str], name: str | None = None) -> Data
 def save_prepared(
     dataset: Dataset, path: str | os.PathLike[str], extras: Mapping[str, NDArray[Any]] | None = None
 ) -> None:
-    """Write `dataset` in the prepared layout, atomically; `extras` are further arrays, one entry per window."""
-    arrays: dict[str, Any] = {"X": dataset.X, **prepared_arrays(dataset)}
-    further: dict[str, Any] = dict(extras or {})
-    _check_extras(further, set(arrays), len(dataset))
-    with replacing(path) as part, open(part, "wb") as stream:
-        np.savez_compressed(stream, **arrays, **further)
-
-
-def prepared_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
-    """Return everything but the windows under the keys of the prepared layout."""
-    return {
+    """Write a data set atomically; `extras` are further arrays with one entry per window."""
+    arrays: dict[str, Any] = {
+        "X": dataset.X,
         "y": dataset.y,
         "domain": dataset.domain_ids,
         "split": dataset.split,
@@ -78,19 +81,15 @@ def prepared_arrays(dataset: Dataset) -> dict[str, NDArray[Any]]:
         "pairs": np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
         **({} if dataset.groups is None else {"group": dataset.groups}),
     }
-
-
-def _check_extras(extras: Mapping[str, NDArray[Any]], taken: set[str], n: int) -> None:
-    for key, array in extras.items():
-        if key in taken:
-            raise invalid(
-                "extras", expected=f"other keys than {', '.join(sorted(taken))}", got=key, advice="Rename it."
-            )
-        if array.dtype.hasobject or array.ndim == 0 or len(array) != n:
-            got = f"{array.dtype} of shape {array.shape}"
-            raise invalid(
-                f"extras[{key!r}]", expected=f"numbers or text, {n} entries", got=got, advice="Give one each."
-            )
+    for key, array in (extras or {}).items():
+        if key in arrays:
+            expected = f"other keys than {', '.join(sorted(arrays))}"
+            raise invalid("extras", expected=expected, got=key, advice="Rename it.")
+        if array.dtype.hasobject or array.ndim == 0 or len(array) != len(dataset):
+            expected, got = f"numbers or text, {len(dataset)} entries", f"{array.dtype} of shape {array.shape}"
+            raise invalid(f"extras[{key!r}]", expected=expected, got=got, advice="Give one each.")
+    with replacing(path) as part, open(part, "wb") as stream:
+        np.savez_compressed(stream, **arrays, **(extras or {}))
 
 
 def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
@@ -98,32 +97,12 @@ def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
     if array.ndim != 1 or array.dtype.kind not in "US":
         got = f"{array.dtype} of shape {array.shape}"
         raise invalid(key, expected="a list of text", got=got, advice="Write the names as text.")
-    return tuple(decoded(key, array).tolist())
+    return tuple(as_str(key, array).tolist())
 
 
-def decoded(key: str, array: NDArray[Any]) -> NDArray[Any]:
+def as_str(key: str, array: NDArray[Any]) -> NDArray[Any]:
     """Return bytes as text, anything else as it is."""
     try:
         return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
     except UnicodeError:
         raise invalid(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
-
-
-def _dataset(name: str, arrays: dict[str, NDArray[Any]]) -> Dataset:
-    pairs = arrays["pairs"].tolist() if "pairs" in arrays else pairs_for(name, np.unique(arrays["domain"]).tolist())
-    return Dataset(
-        name=name,
-        X=arrays["X"],
-        y=arrays["y"],
-        domain_ids=arrays["domain"],
-        split=arrays["split"],
-        class_names=as_names("class_names", arrays["class_names"]),
-        channel_names=as_names("channel_names", arrays["channel_names"]),
-        pairs=pairs,
-        groups=_numbered(arrays["group"]) if "group" in arrays else None,
-    )
-
-
-def _numbered(group: NDArray[Any]) -> NDArray[Any]:
-    """Names as numbers, in the order of the names; numbers as they are."""
-    return group if group.dtype.kind in "iu" else np.unique(group, return_inverse=True)[1]

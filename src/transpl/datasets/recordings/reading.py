@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_int, check_positive, invalid, unreadable_file
-from transpl.datasets.archives import WindowArchive, read_windows
 from transpl.datasets.recordings.cutting import Rows, Text, cut_rows
 from transpl.datasets.recordings.doubts import other_length, other_rate, suspected_times
 from transpl.datasets.recordings.signals import Signals, read_signals
@@ -33,6 +32,7 @@ from transpl.datasets.recordings.tables import (
     require_filled,
     seconds_column,
 )
+from transpl.datasets.recordings.window_archive import WindowArchive, read_windows
 from transpl.windows import name_channels
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
