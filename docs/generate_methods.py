@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from transpl._utils.files import write_text
-from transpl.methods.description import Setting, settings_table, values_in_words
 from transpl.methods.joint import JointSettings
+from transpl.methods.method_settings import (
+    PAPER,
+    AdaptSettings,
+    MethodSettings,
+    Setting,
+    SourceSettings,
+    settings_table,
+)
 from transpl.methods.pseudo_labelling import PseudoLabelSettings
 from transpl.methods.registry import FAMILIES, Entry, entries, names
-from transpl.methods.settings import PAPER, AdaptSettings, MethodSettings, SourceSettings
 
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION = HERE / "methods.md", HERE / "methods_intro.md"
@@ -94,7 +100,11 @@ def _preset(name: str, per_dataset: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _per_dataset(values: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    return [[dataset, f"`{values_in_words(of_set)}`" if of_set else ""] for dataset, of_set in values.items()]
+    return [[dataset, f"`{_in_words(of_set)}`" if of_set else ""] for dataset, of_set in values.items()]
+
+
+def _in_words(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def _shared_settings() -> str:
@@ -109,7 +119,7 @@ def _link(title: str) -> str:
 
 
 def _settings(settings: Iterable[Setting]) -> str:
-    rows = [[f"`{setting.name}`", f"`{setting.default!r}`", setting.what] for setting in settings]
+    rows = [[f"`{setting.name}`", f"`{setting.default!r}`", setting.help] for setting in settings]
     return _table(("setting", "default", "what"), rows)
 
 

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from transpl import datasets
 from transpl.benchmark import compare
-from transpl.methods import Method
+from transpl.methods import NetworkMethod, TargetInfo
 from transpl.methods.registry import register
 from transpl.nn import Classifier, Execution, Network
 from transpl.windows import Windows
@@ -72,12 +72,12 @@ class Aligned(Classifier):
     needs="source, target",
     reference="He and Wu 2020, Transfer learning for brain-computer interfaces: a Euclidean space approach",
 )
-class EuclideanAlignment(Method):
+class EuclideanAlignment(NetworkMethod):
     """Gives the target's channels the source's mean and covariance."""
 
     equal_length = True  # moments would count the padding of shorter windows
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         (m_s, S_s), (m_t, S_t) = moments(self.source.source.windows), moments(target)
         A = power(S_s, 0.5) @ power(S_t, -0.5)
         self.classifier = Aligned(self.source.network, A, m_s - A @ m_t)

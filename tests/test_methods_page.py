@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from transpl.methods.description import settings_table
+from transpl.methods.method_settings import settings_table
 from transpl.methods.registry import entry, names
 
 ROOT = Path(__file__).parents[1]
@@ -36,8 +36,7 @@ def test_every_method_has_a_section(name):
 
 @pytest.mark.parametrize("name", names())
 def test_every_setting_is_explained(name):
-    """In the docstring of its class, as a line `name : what it is`."""
-    unexplained = [setting.name for setting in settings_table(entry(name).method.Settings) if not setting.what]
+    unexplained = [setting.name for setting in settings_table(entry(name).method.Settings) if not setting.help]
     assert not unexplained
 
 

@@ -87,7 +87,7 @@ def test_a_rows_own_changes_win():
 
 def test_all_methods():
     """But for those that need groups, which most data sets do not have."""
-    everywhere = [name for name in names() if not entry(name).method.needs_groups]
+    everywhere = [name for name in names() if "groups" not in entry(name).method.requires]
     assert [row.method for row in rows_of(["all", "softmax"])] == everywhere
     with refusal("method", "'nobody'"):
         rows_of(["nobody"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import register
-from transpl.methods.settings import SourceSettings
+from transpl.methods.method_settings import SourceSettings
 
 print("imported")
 

@@ -16,7 +16,7 @@ from transpl._utils.errors import UnreadableFile
 from transpl.benchmark import source_store
 from transpl.benchmark.source_store import stored_trainer
 from transpl.methods import Labelled, SourceModel
-from transpl.methods.settings import SourceSettings
+from transpl.methods.method_settings import SourceSettings
 from transpl.methods.source_model import train_source
 from transpl.nn import Execution
 from transpl.nn.objectives import SourceLoss, SourceObjective

@@ -364,16 +364,42 @@ def test_a_failed_adaptation_leaves_the_last_one(model, target):
     assert np.array_equal(model.predict_proba(target[0]), before)
 
 
-def test_parameters_set_after_fit_hold_from_then_on(model, target, tmp_path):
-    model.adapt(target[0], mode="markov")
+def test_parameters_set_after_fit_wait_for_the_next_adaptation(model, target, tmp_path):
+    p = model.adapt(target[0], mode="markov").predict_proba(target[0])
+    weights = model.channel_weights_
     model.set_params(sigma=0.1)
-    assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / 0.1) ** 2)))
-    p = model.predict_proba(target[0])
+    assert np.array_equal(model.predict_proba(target[0]), p)
+    assert np.array_equal(model.channel_weights_, weights)
     model.save(tmp_path)
+    assert (model.sigma, model.fitted_params_["sigma"], TransPL.load(tmp_path).sigma) == (0.1, 0.2, 0.2)
     assert np.array_equal(TransPL.load(tmp_path).predict_proba(target[0]), p)
+    for adapt in (lambda: model.adapt(target[0], mode="markov"), lambda: model.partial_adapt(target[0])):
+        adapt()
+        assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / model.sigma) ** 2)))
+        model.set_params(sigma=0.3)
+    assert not np.array_equal(model.predict_proba(target[0]), p)
+
+
+def test_parameters_of_the_source_model_wait_for_the_next_fit(model, source, target):
+    p = model.predict_proba(target[0])
     model.set_params(n_coarse=5)
-    with pytest.raises(ValueError, match="Call fit again"):
-        model.predict(target[0])
+    assert np.array_equal(model.predict_proba(target[0]), p)
+    for call in (model.adapt, model.partial_adapt, lambda X: model.unadapted()):
+        with pytest.raises(ValueError, match="Call fit again"):
+            call(target[0])
+    assert np.array_equal(model.predict_proba(target[0]), p)
+    model.fit(*source).adapt(target[0], mode="markov")
+    assert len(model.codebook_) == 5
+
+
+def test_an_unadapted_copy_leaves_the_model_as_it_is(model, target):
+    before = model.predict_proba(target[0])
+    adapted = model.adapt(target[0]).predict_proba(target[0])
+    alone = model.set_params(sigma=0.3).unadapted()
+    assert (alone.mode_, alone.fitted_params_["sigma"]) == ("source", 0.3)
+    assert np.array_equal(alone.predict_proba(target[0]), before)
+    assert (model.mode_, model.fitted_params_["sigma"]) == ("finetune", 0.2)
+    assert np.array_equal(model.predict_proba(target[0]), adapted)
 
 
 def test_a_model_of_another_device_can_be_used_here(model, target, tmp_path):
@@ -538,6 +564,8 @@ def test_enough_labels_overrule_the_source():
 
 
 def test_a_fitted_model_stays_of_its_variant(model, target):
+    before = model.predict(target[0])
     model.set_params(variant="plus")
+    assert np.array_equal(model.predict(target[0]), before)
     with refusal("variant", "'paper', as in fit, got 'plus'"):
-        model.predict(target[0])
+        model.adapt(target[0])

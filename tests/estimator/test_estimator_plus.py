@@ -159,16 +159,19 @@ def test_clone_and_search_over_parameters(fitted, source):
     assert search.best_params_["witnesses"] in (("codes",), ("linear",))
 
 
-def test_parameters_set_after_fit_hold_from_then_on(model, target):
-    model.adapt(target[0])
-    model.set_params(sigma=0.1, undo="none", n_threads=1)
+def test_parameters_set_after_fit_wait_for_the_next_adaptation(model, target):
+    p, weights = model.adapt(target[0]).predict_proba(target[0]), model.channel_weights_
+    for change in ({"sigma": 0.1, "undo": "none"}, {"n_coarse": 5}, {"views": ("recorded",)}, {"variant": "paper"}):
+        changed = copy.deepcopy(model).set_params(**change, n_threads=1)
+        assert np.array_equal(changed.predict_proba(target[0]), p)
+        assert np.array_equal(changed.channel_weights_, weights)
+    model.set_params(sigma=0.1, undo="none").adapt(target[0])
     assert np.allclose(model.channel_weights_, np.exp(-((model.channel_distances_ / 0.1) ** 2)))
-    model.adapt(target[0])
     for change in ({"n_coarse": 5}, {"witnesses": ("codes",)}, {"views": None}, {"patch_length": 5}):
         with refusal("set_params", f"{next(iter(change))} as in fit"):
-            copy.deepcopy(model).set_params(**change).predict(target[0])
+            copy.deepcopy(model).set_params(**change).adapt(target[0])
     with refusal("variant", "'plus', as in fit, got 'paper'"):
-        model.set_params(variant="paper").predict(target[0])
+        model.set_params(variant="paper").adapt(target[0])
 
 
 def test_memory_mapped_and_ragged_windows(fitted, source, target, tmp_path):
@@ -344,7 +347,7 @@ def test_the_fingerprint_is_that_of_what_decides_an_answer(model, target):
     assert copy.deepcopy(model).set_params(n_threads=1).fitted_method().fingerprint() in found
     for change in ({}, {"prior": [0.2, 0.3, 0.5]}, {"few_labels": {0: "sit", 1: "run"}}):
         found.add(copy.deepcopy(model).adapt(target[0], **change).method_.fingerprint())
-    found.add(copy.deepcopy(model).set_params(sigma=0.3).fitted_method().fingerprint())
+    found.add(copy.deepcopy(model).set_params(sigma=0.3).unadapted().method_.fingerprint())
     assert len(found) == 5
 
 

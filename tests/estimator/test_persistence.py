@@ -81,7 +81,7 @@ def as_older_versions_wrote_it(card):
 
 
 def test_a_model_of_an_older_version_loads_and_knows_no_neighbours(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("transpl.methods.transpl.adapter.remembered_arrays", lambda state: {})
+    monkeypatch.setattr("transpl.methods.transpl.transpl_state.TransPLState.explaining_arrays", lambda state: {})
     fitted.save(tmp_path)
     again = TransPL.load(rewritten(tmp_path, as_older_versions_wrote_it))
     assert again.explain(NEW).nearest is None
@@ -244,5 +244,5 @@ def test_the_fingerprint_is_that_of_what_decides_an_answer(fitted, saved):
     for change in ({"mode": "markov"}, {"mode": "markov", "prior": [0.3, 0.7]}, {"mode": "finetune"}):
         model = copy.deepcopy(fitted).adapt(NEW, **change)
         found.add(model.method_.fingerprint())
-    found.add(copy.deepcopy(fitted).set_params(sigma=0.3).fitted_method().fingerprint())
+    found.add(copy.deepcopy(fitted).set_params(sigma=0.3).unadapted().method_.fingerprint())
     assert len(found) == 5

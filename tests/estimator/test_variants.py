@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 from conftest import refusal
 
-from transpl.estimator.variants import VARIANTS, adapter_class, check_mode, own_mode
-from transpl.methods.council_adapter import CouncilAdapter
-from transpl.methods.transpl.adapter import PaperAdapter
+from transpl.estimator.variants import VARIANTS, check_mode, method_class, own_mode
+from transpl.methods import CouncilMethod, TransPLMethod
 
 
 def test_every_variant_has_a_mode_of_its_own():
@@ -13,13 +12,13 @@ def test_every_variant_has_a_mode_of_its_own():
 
 
 def test_the_papers_variant_is_transpl():
-    assert adapter_class("paper") is PaperAdapter
-    assert PaperAdapter.variant == "paper"
+    assert method_class("paper") is TransPLMethod
+    assert TransPLMethod.variant == "paper"
 
 
 def test_plus_is_the_council():
-    assert adapter_class("plus") is CouncilAdapter
-    assert CouncilAdapter.variant == "plus"
+    assert method_class("plus") is CouncilMethod
+    assert CouncilMethod.variant == "plus"
 
 
 def test_modes_are_those_of_the_variant():
@@ -31,7 +30,7 @@ def test_modes_are_those_of_the_variant():
         check_mode("plus", "tune")
 
 
-@pytest.mark.parametrize("ask", [own_mode, adapter_class])
+@pytest.mark.parametrize("ask", [own_mode, method_class])
 def test_a_variant_that_does_not_exist_is_refused(ask):
     with refusal("variant", "'plus', 'paper'"):
         ask("better")

@@ -11,7 +11,7 @@ import torch
 from conftest import TINY, make_waves, refusal
 from torch.nn import functional as F
 
-from transpl.methods import Labelled, SourceModel
+from transpl.methods import Labelled, SourceModel, TargetInfo
 from transpl.methods.codats import CoDATS, CoDATSObjective, CoDATSSettings, CoDATSWS, Discriminator, ProportionLoss
 from transpl.methods.joint import View
 from transpl.nn import Execution, Network, NetworkSettings, seeded_module
@@ -60,7 +60,7 @@ def labelled(n: int, seed: int, **shift: float) -> Labelled:
 
 def adapted(method: CoDATS, prior: np.ndarray | None) -> CoDATS:
     method.start_from(SourceModel(labelled(15, 0), labelled(9, 1), method.settings.source(), CPU))
-    method.adapt(labelled(12, 2, gain=1.5).windows, prior)
+    method.adapt(labelled(12, 2, gain=1.5).windows, TargetInfo(prior=prior))
     return method
 
 

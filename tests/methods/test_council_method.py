@@ -16,7 +16,7 @@ from transpl.benchmark.run import run_method
 from transpl.council import CouncilSettings
 from transpl.datasets import make_shifted
 from transpl.datasets.prepared import load_prepared
-from transpl.methods import Method, SourceModel
+from transpl.methods import Method, SourceModel, TargetInfo
 from transpl.methods.council import CouncilMethodSettings
 from transpl.methods.registry import create, entries
 from transpl.windows import as_windows
@@ -69,7 +69,7 @@ def test_windows_of_one_group_get_one_label():
     method.start_from(source_model())
     test = waves(18, 5, gain=1.5, offset=0.3)
     groups = np.arange(len(TARGET)) % K  # the classes of `waves` take turns
-    method.adapt(TARGET, groups=groups)
+    method.adapt(TARGET, TargetInfo(groups=groups))
     answers = method.predict_proba(test.windows, groups=test.y + 40).argmax(axis=1)
     assert all(len(set(answers[test.y == k])) == 1 for k in range(K))
     assert method.label_record["initial"].labels.shape == (len(TARGET),)
@@ -81,9 +81,9 @@ def test_groups_are_needed_or_not_and_fit_the_windows():
     method.start_from(source_model())
     with refusal("groups", "transpl-plus"):
         method.adapt(TARGET)
-    with refusal("groups", rf"\({len(TARGET)},\)"):
-        method.adapt(TARGET, groups=np.zeros(3, int))
-    with refusal("groups", r"\(2,\)"):
+    with refusal("groups", f"{len(TARGET)} "):
+        method.adapt(TARGET, TargetInfo(groups=np.zeros(3, int)))
+    with refusal("groups", "2 "):
         method.predict_proba(TARGET[:2], groups=np.zeros(3, int))
 
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from conftest import TINY, make_waves, refusal
 
-from transpl.methods import Labelled, Method, SourceModel
+from transpl.methods import Labelled, Method, SourceModel, TargetInfo
+from transpl.methods.method_settings import SourceSettings
 from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import create, entries, entry, names
-from transpl.methods.settings import SourceSettings
 from transpl.nn import Execution, Network, loop
 from transpl.nn.rows import epoch_batches
 from transpl.windows import Windows, as_windows
@@ -72,16 +72,14 @@ def shared_source() -> SourceModel:
 
 
 def prior_for(method: Method) -> np.ndarray | None:
-    return np.array([0.5, 0.3, 0.2]) if method.prior == "needed" else None
+    return np.array([0.5, 0.3, 0.2]) if "prior" in method.requires else None
 
 
 def adapt(method: Method, target: Windows, prior: np.ndarray | None = None) -> None:
     """Adapt, with class proportions and groups (every window its own) for methods that need them."""
     prior = prior_for(method) if prior is None else prior
-    if method.needs_groups:
-        method.adapt(target, prior, groups=np.arange(len(target)))
-    else:
-        method.adapt(target, prior)
+    groups = np.arange(len(target)) if "groups" in method.requires else None
+    method.adapt(target, TargetInfo(prior=prior, groups=groups))
 
 
 def adapted(name: str, target: Labelled = TARGET, execution: Execution = CPU, **changes: object) -> Method:
@@ -346,12 +344,14 @@ def test_wrong_targets_are_refused(name):
     least = 2 if name in WITHOUT_NETWORK else 8
     with refusal("target", f"at least {least} steps"):
         method.adapt(as_windows(np.zeros((3, 2, least - 1))))
-    if method.prior == "unused":
-        with refusal("prior", "Leave it out"):
-            method.adapt(TARGET.windows, np.ones(K))
-    if method.prior == "needed":
-        with refusal("prior", "proportions"):
-            method.adapt(TARGET.windows)
+    n = len(TARGET.windows)
+    info = {"prior": np.ones(K), "few_labels": np.zeros(n, int), "groups": np.zeros(n, int), "smooth": True}
+    for part in info.keys() - method.uses - method.requires:
+        with refusal(part, "None for this method"):
+            method.adapt(TARGET.windows, TargetInfo(**{part: info[part]}))
+    for part in method.requires:
+        with refusal(part, "a value"):
+            method.adapt(TARGET.windows, TargetInfo())
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -405,7 +405,7 @@ def scored(name: str, seed: int) -> float:
     changes |= LEARNS_LATE.get(name, {})
     method = tiny(name, **changes, batch_size=16)
     method.start_from(shifted_source(seed, changes["max_epochs"]))
-    adapt(method, target.windows, np.array([0.5, 0.5]) if method.prior == "needed" else None)
+    adapt(method, target.windows, np.array([0.5, 0.5]) if "prior" in method.requires else None)
     return float((method.predict_proba(test.windows).argmax(axis=1) == test.y).mean())
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transpl.markov import few_label_counts
-from transpl.methods import TransPLMethod, TransPLSettings
+from transpl.methods import TargetInfo, TransPLMethod, TransPLSettings
 from transpl.nn import Execution
 from transpl.nn.objectives import CERTAIN, most_confident
 from transpl.windows import Labelled, as_windows
@@ -39,6 +39,11 @@ FEW = np.full(16, -1)
 FEW[[3, 8]] = [0, 1]
 
 
+def adapt(method, few_labels=None, mode="markov"):
+    method.adapt_mode = mode
+    method.adapt(TARGET.windows, TargetInfo(few_labels=few_labels))
+
+
 @pytest.fixture(scope="module")
 def method() -> TransPLMethod:
     made = TransPLMethod(SETTINGS, Execution(device="cpu"))
@@ -53,8 +58,8 @@ def test_training_sees_the_labels_as_certain(method, monkeypatch):
         seen.update(target)
         return network, []
 
-    monkeypatch.setattr("transpl.methods.transpl.learning.adapt_network", catch)
-    method.adapt(TARGET.windows, few_labels=FEW)
+    monkeypatch.setattr("transpl.methods.transpl.transpl_method.adapt_network", catch)
+    adapt(method, FEW, "finetune")
     assert seen["y"][[3, 8]].tolist() == [0, 1]
     assert (seen["confidence"] == CERTAIN).nonzero().ravel().tolist() == [3, 8]
     assert method.label_record["initial"].confidence[[3, 8]].tolist() == [1.0, 1.0]
@@ -64,10 +69,10 @@ def test_both_modes_vote_with_the_counts_of_labels(method):
     codes = method.codes(TARGET.windows)
     expected = few_label_counts(codes[[3, 8]], np.array([0, 1]), method.state.class_counts)
     for mode in ("markov", "finetune"):
-        method.adapt(TARGET.windows, mode=mode)
+        adapt(method, mode=mode)
         without = method.pseudo_label(TARGET.windows).probabilities
         distances = method.channel_distances(method.state.target_counts)
-        method.adapt(TARGET.windows, mode=mode, few_labels=FEW)
+        adapt(method, FEW, mode)
         assert method.state.labelled_counts == expected
         assert method.state.voting_counts == method.state.class_counts + expected
         found = method.pseudo_label(TARGET.windows).probabilities
@@ -76,11 +81,11 @@ def test_both_modes_vote_with_the_counts_of_labels(method):
 
 
 def test_the_next_adaptation_and_other_targets_know_nothing_of_the_labels(method):
-    method.adapt(TARGET.windows, mode="markov")
+    adapt(method)
     before = method.predict_proba(TARGET.windows)
     shot = method.one_shot_labels(TARGET.windows).probabilities
-    method.adapt(TARGET.windows, mode="markov", few_labels=FEW)
+    adapt(method, FEW)
     assert np.array_equal(method.one_shot_labels(TARGET.windows).probabilities, shot)
     assert method.state.unadapted().labelled_counts is None
-    method.adapt(TARGET.windows, mode="markov")
+    adapt(method)
     assert np.array_equal(method.predict_proba(TARGET.windows), before)

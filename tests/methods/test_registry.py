@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from conftest import refusal
 
-from transpl.methods.base import Method
+from transpl.methods import Method
 from transpl.methods.registry import _entries, create, entries, entry, names, register
 from transpl.methods.softmax import Softmax
 

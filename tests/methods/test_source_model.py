@@ -8,8 +8,8 @@ import torch
 from conftest import TINY, make_waves, refusal
 
 from transpl.methods import Labelled, SourceModel
+from transpl.methods.method_settings import SourceSettings
 from transpl.methods.no_adapt import NoAdapt, NoAdaptSettings
-from transpl.methods.settings import SourceSettings
 from transpl.methods.softmax import Softmax, SoftmaxSettings
 from transpl.nn import Execution
 from transpl.nn.objectives import SourceLoss

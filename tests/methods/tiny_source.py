@@ -5,7 +5,7 @@ from __future__ import annotations
 from conftest import TINY, make_waves
 
 from transpl.methods import Labelled, SourceModel
-from transpl.methods.settings import SourceSettings
+from transpl.methods.method_settings import SourceSettings
 from transpl.nn import Execution
 from transpl.windows import as_windows
 

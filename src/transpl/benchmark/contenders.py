@@ -104,9 +104,9 @@ def _remarks(method: str, goal: str) -> Iterable[str]:
         yield "not registered here, so its defaults are unknown; settings that vary are shown"
     elif known.method.uses_target_labels:
         yield "trained on target labels: an upper bound, not ranked"
-    elif known.method.prior == "needed":
+    elif "prior" in known.method.requires:
         yield "is told the target's class proportions"
-    elif known.method.needs_groups:
+    elif "groups" in known.method.requires:
         yield "is told which windows are of one recording or patient"
 
 

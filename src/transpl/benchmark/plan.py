@@ -29,8 +29,8 @@ from transpl import datasets
 from transpl._utils.errors import InputError, UnreadableFile, check_choice, check_int, invalid, unreadable_file
 from transpl.datasets import Dataset
 from transpl.datasets.pairs import parse_pair
+from transpl.methods.method_settings import MethodSettings, recorded
 from transpl.methods.registry import entries, entry, names
-from transpl.methods.settings import MethodSettings, recorded
 
 GOALS = ("adapt", "label")
 _DIGEST_LENGTH = 20
@@ -192,7 +192,7 @@ class Plan:
     def runs(self, data: Dataset | None = None) -> list[RunSpec]:
         """Every run, each once. `data` replaces the prepared data set."""
         data = datasets.load(self.dataset) if data is None else data
-        needs_groups = [row.method for row in self.rows if entry(row.method).method.needs_groups]
+        needs_groups = [row.method for row in self.rows if "groups" in entry(row.method).method.requires]
         if needs_groups and data.groups is None:
             expected = f"methods for a data set that does not say which windows belong together ({self.dataset})"
             advice = "Leave it out, or prepare the data set with `group`."
@@ -240,7 +240,7 @@ def rows_of(methods: Iterable[str], changes: Mapping[str, Any] | None = None) ->
     changes : mapping, optional
         Settings to change in the methods that have them.
     """
-    without_groups = tuple(name for name in names() if not entry(name).method.needs_groups)
+    without_groups = tuple(name for name in names() if "groups" not in entry(name).method.requires)
     chosen = dict.fromkeys(name for given in methods for name in (without_groups if given == "all" else (given,)))
     return with_changes([Row(name, name) for name in chosen], changes or {})
 

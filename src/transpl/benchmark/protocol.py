@@ -97,7 +97,7 @@ class Evaluator:
 
     def prior_for(self, method: Method) -> NDArray[np.float64] | None:
         """The class proportions for a method that needs them, None for any other."""
-        return self.proportions() if method.prior == "needed" else None
+        return self.proportions() if "prior" in method.requires else None
 
     def labelled_rows(self, method: Method, seed: int) -> tuple[Labelled, Labelled]:
         """The labelled train part of the target and a stratified share held out of it; for upper bounds only."""

@@ -20,9 +20,9 @@ from transpl.benchmark.protocol import Evaluator, Pair, split_pair
 from transpl.benchmark.selection import all_risks
 from transpl.benchmark.store import Result
 from transpl.datasets import Dataset
-from transpl.methods import GroupedMethod, Method, PseudoLabels, SourceModel, TransPLMethod
+from transpl.methods import Method, PseudoLabels, SourceModel, TargetInfo, TransPLMethod
+from transpl.methods.method_settings import MethodSettings, SourceSettings
 from transpl.methods.registry import entry
-from transpl.methods.settings import MethodSettings, SourceSettings
 from transpl.nn import Execution
 from transpl.windows import Windows
 
@@ -120,7 +120,7 @@ def run_method(
         risks={} if probabilities is None else all_risks(method, pair, evaluator, probabilities),
         details=_details(method, pair.target, evaluator),
         seconds={
-            "source": method.source.seconds if method.starts_from_source else 0.0,
+            "source": model.seconds if method.starts_from_source else 0.0,
             "start": started - start,
             **answers.seconds,
         },
@@ -153,14 +153,10 @@ class _Answers(NamedTuple):
 def _adapt(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     prior = evaluator.prior_for(method)
     start = time.perf_counter()
-    if isinstance(method, GroupedMethod) and method.needs_groups:
-        method.adapt(pair.target, prior, groups=pair.target_groups)
-        adapted = time.perf_counter()
-        probabilities = method.predict_proba(pair.test, groups=pair.test_groups)
-    else:
-        method.adapt(pair.target, prior)
-        adapted = time.perf_counter()
-        probabilities = method.predict_proba(pair.test)
+    grouped = "groups" in method.requires
+    method.adapt(pair.target, TargetInfo(prior=prior, groups=pair.target_groups if grouped else None))
+    adapted = time.perf_counter()
+    probabilities = method.predict_proba(pair.test, groups=pair.test_groups if grouped else None)
     predicted = time.perf_counter()
     labels = dict(method.label_record) or {"initial": method.pseudo_label(pair.target)}
     return _Answers(probabilities, labels, {"adapt": adapted - start, "predict": predicted - adapted})

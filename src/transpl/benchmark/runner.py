@@ -131,10 +131,11 @@ def restore_run(spec: RunSpec, folder: Path) -> tuple[Method, Pair]:
 
     Nothing is trained; a folder without the network is refused.
     """
-    method = entry(spec.method).method(spec.method_settings(), Execution("cpu", n_threads=1))
+    execution = Execution("cpu", n_threads=1)
+    method = entry(spec.method).method(spec.method_settings(), execution)
     pair, _ = split_pair(_load_dataset(spec.dataset, spec.data), spec.source, spec.target)
     trainer = load_only(Path(folder) / "sources", spec.data, str(spec.source))
-    model = SourceModel(pair.source, pair.validation, method.settings.source(), method.execution, trainer=trainer)
+    model = SourceModel(pair.source, pair.validation, method.settings.source(), execution, trainer=trainer)
     method.start_from(method.source_for(model))
     return method, pair
 
@@ -144,16 +145,18 @@ def _make(spec: RunSpec, store: Store, device: str) -> FinishedRun:
     method = entry(spec.method).method(spec.method_settings(), execution)
     pair, evaluator = split_pair(_load_dataset(spec.dataset, spec.data), spec.source, spec.target)
     blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
-    model = _source_model(spec, method, pair, evaluator, store.folder / "sources")
+    model = _source_model(spec, method, pair, evaluator, execution, store.folder / "sources")
     return run_method(blank, method, model, pair, evaluator, spec.goal)
 
 
-def _source_model(spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluator, folder: Path) -> SourceModel:
+def _source_model(
+    spec: RunSpec, method: Method, pair: Pair, evaluator: Evaluator, execution: Execution, folder: Path
+) -> SourceModel:
     train, validation, domain = pair.source, pair.validation, str(spec.source)
     if method.uses_target_labels:
         (train, validation), domain = evaluator.labelled_rows(method, method.seed), f"{spec.target} held out"
     trainer = stored_trainer(folder, spec.data, domain)
-    return SourceModel(train, validation, method.settings.source(), method.execution, trainer=trainer)
+    return SourceModel(train, validation, method.settings.source(), execution, trainer=trainer)
 
 
 @lru_cache(maxsize=2)

@@ -19,14 +19,13 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Show the adaptation methods that can be compared, or everything about one of them."""
-    from transpl.methods.description import described
     from transpl.methods.registry import entry, names
 
     if name is None:
-        found = [described(entry(each)) for each in names()]
+        found = [entry(each).description() for each in names()]
         _show(found, _list_view(found), as_json)
     else:
-        one = described(entry(name))
+        one = entry(name).description()
         _show(one, _method_view(one), as_json)
 
 
@@ -48,11 +47,9 @@ def _method_view(one: dict[str, Any]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from transpl.methods.description import values_in_words
-
-    settings = [[each["name"], repr(each["default"]), each["what"]] for each in one["settings"]]
+    settings = [[each["name"], repr(each["default"]), each["help"]] for each in one["settings"]]
     presets = [
-        [preset, dataset, values_in_words(values)]
+        [preset, dataset, ", ".join(f"{key}={value!r}" for key, value in values.items())]
         for preset, per_dataset in one["presets"].items()
         for dataset, values in per_dataset.items()
     ]
@@ -60,7 +57,7 @@ def _method_view(one: dict[str, Any]) -> RenderableType:
         Text(f"{one['name']}: {one['description']}\n"),
         *(Text(f"{key}: {one[key]}") for key in ("family", "needs", "reference")),
         Text(),
-        _table(("setting", "default", "what"), settings, narrow=2),
+        _table(("setting", "default", "help"), settings, narrow=2),
     ]
     if presets:
         parts += [Text(), _table(("preset", "data set", "values"), presets, narrow=2)]

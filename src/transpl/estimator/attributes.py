@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.markov import CodebookUsage, TransitionCounts
-from transpl.methods.adapter import DomainAdapter
+from transpl.methods.contract import ExplainableMethod
 from transpl.windows import name_channels
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class FittedAttributes:
     """The attributes that `TransPL` describes."""
 
-    method_: DomainAdapter
+    method_: ExplainableMethod
     n_channels_: int
     channel_names: Sequence[str] | None
 
     @abstractmethod
-    def fitted_method(self) -> DomainAdapter: ...
+    def fitted_method(self) -> ExplainableMethod: ...
 
     @property
     def estimated_accuracy_(self) -> Estimate:
@@ -84,7 +84,7 @@ class FittedAttributes:
     def mode_(self) -> str:
         return self.method_.mode
 
-    def _adapted_by_plus(self, attribute: str) -> DomainAdapter:
+    def _adapted_by_plus(self, attribute: str) -> ExplainableMethod:
         if self.method_.variant != "plus" or self.method_.target_counts is None:
             raise AttributeError(f"{attribute} exists after adapt or partial_adapt, with variant='plus'.")
         return self.fitted_method()

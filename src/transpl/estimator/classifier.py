@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from transpl.estimator.validation import (
     held_out_rows,
     hold_out,
     is_table,
+    plain,
     prior_shares,
     say_what_is_dropped,
     seed_of,
@@ -33,8 +35,11 @@ from transpl.estimator.validation import (
 )
 from transpl.estimator.variants import check_mode
 from transpl.markov import Drift, Explanation, ShiftReport
-from transpl.methods.adapter import DomainAdapter
-from transpl.windows import Labelled, PseudoLabels, Windows, as_windows, name_channels
+from transpl.methods.contract import ExplainableMethod
+from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels
+
+# Parameters that change no number of a fitted model: how it runs, and the names of channels in tables and sentences.
+EFFECTIVE_AT_ONCE = ("device", "devices", "n_threads", "checkpoint_dir", "verbose", "channel_names")
 
 
 class TransPL(ClassifierMixin, FittedAttributes, Parameters):
@@ -52,6 +57,11 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
     moved, labels the target by Bayes' rule and fine-tunes on the labels.
 
     Windows X are (n, channels, time), (n, time) for one channel, or a list of (channels, T_i).
+
+    A fitted model keeps the parameters that it was fitted and adapted with. What `set_params` changes takes effect at
+    the next `fit`; parameters that the source model does not depend on (such as `sigma` or `undo`) already at the
+    next `adapt`, `partial_adapt` or `unadapted`, which refuse changes of the others. Only `device`, `devices`,
+    `n_threads`, `checkpoint_dir`, `verbose` and the names in `channel_names` take effect at once.
 
     Parameters
     ----------
@@ -147,6 +157,8 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         per phase, one plain record per epoch; empty for "plus"
     mode_
         which classifier answers: "source", "markov" or "finetune"
+    fitted_params_
+        the parameters that the model was fitted and adapted with
     """
 
     def fit(
@@ -172,7 +184,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         if X_val is not None:
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=method.shortest_window)
             validation = Labelled(held_out, class_indices(y_val, len(held_out), classes, "y_val"), len(classes))
-        elif method.holds_out:
+        elif method.needs_validation:
             rows = rows[~held_out_rows(source.y, seed)]
             source, validation = hold_out(source, seed)
         if method.only_patches:
@@ -180,10 +192,11 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         method.fit_source(source, validation)
         method.number_source_rows(rows)
         if is_target.any():
-            method.adapt(windows[is_target], mode=self.own_mode)
+            method.adapt(windows[is_target])
         # Only a finished fit takes the place of the last one.
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
+        self.fitted_params_ = self.plain_params(seed)
         return self
 
     def adapt(
@@ -211,7 +224,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
 
         A given label takes the place of what would be found. Unknown ones may also be NaN, pandas' NA or "".
         """
-        method = self.fitted_method()
+        method = self._method_to_adapt()
         windows = self._seen_windows(X_target, "X_target")
         check_mode(self.variant, mode)
         numbers = group_numbers(groups, len(windows))
@@ -223,8 +236,10 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         elif y_source is not None:
             raise invalid("X_source", expected="the windows of y_source", got=None, advice="Pass both, or neither.")
         known = few_label_indices(few_labels, len(windows), self.classes_)
-        mode = self.own_mode if mode is None else mode
-        method.adapt(windows, self.class_shares(prior), mode, known, numbers, smooth)
+        method.adapt_mode = self.own_mode if mode is None else mode
+        method.adapt(windows, TargetInfo(self.class_shares(prior), known, numbers, smooth))
+        # Only a finished adaptation replaces the last one.
+        self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
@@ -237,8 +252,16 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         `adapt(mode="markov")` does. After fine-tuning the network goes on answering; only the counts, channel weights
         and pseudo-labels change.
         """
-        self.fitted_method().add_target(self._seen_windows(X_batch, "X_batch"))
+        method = self._method_to_adapt()
+        method.add_target(self._seen_windows(X_batch, "X_batch"))
+        self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
+
+    def unadapted(self) -> Self:
+        """Return a copy of the model as `fit` left it; it takes the parameters of adaptation as they are now."""
+        alone = copy.copy(self)
+        alone.method_, alone.fitted_params_ = self._method_to_adapt().unadapted(), self.plain_params(self.seed_)
+        return alone
 
     def predict_proba(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray[np.float64]:
         """Class probabilities (n, K), columns in the order of `classes_`; groups, smooth : as in `adapt`."""
@@ -324,8 +347,9 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             raise invalid(
                 "y", expected="text or numbers as labels, to be saved", got=type(values[0]), advice="Convert them."
             )
+        now = {name: plain(getattr(self, name)) for name in EFFECTIVE_AT_ONCE}
         about = {
-            "params": self.plain_params(self.seed_) | {"checkpoint_dir": None},
+            "params": {**self.fitted_params_, **now, "checkpoint_dir": None},
             "classes": {"dtype": self.classes_.dtype.str, "values": values},
             "n_features_in": self.n_features_in_,
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
@@ -346,20 +370,24 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         model.n_features_in_, model.n_channels_ = about["n_features_in"], about["channels"]
         if about["feature_names_in"]:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
-        model.seed_ = about["params"]["random_state"]
+        model.fitted_params_, model.seed_ = about["params"], about["params"]["random_state"]
         model.method_ = model.new_method(model.seed_)
         saved.restore(model.method_)
         return model
 
-    def fitted_method(self) -> DomainAdapter:
-        """The fitted method, under the parameters as they are now."""
+    def fitted_method(self) -> ExplainableMethod:
+        """The fitted method, run on the device and with the number of threads that the parameters name now."""
         check_is_fitted(self, "method_")
-        fitted = self.method_.variant
-        if self.variant != fitted:
-            advice = "Call fit again, or set it back."
-            raise invalid("variant", expected=f"{fitted!r}, as in fit", got=repr(self.variant), advice=advice)
-        self.method_.set_params(self.plain_params(self.seed_))
+        self.method_.set_execution(self.plain_params(self.seed_))
         return self.method_
+
+    def _method_to_adapt(self) -> ExplainableMethod:
+        """A copy of the fitted method under the parameters as they are now."""
+        method = self.fitted_method()
+        if self.variant != method.variant:
+            expected, advice = f"{method.variant!r}, as in fit", "Call fit again, or set it back."
+            raise invalid("variant", expected=expected, got=repr(self.variant), advice=advice)
+        return method.with_params(self.plain_params(self.seed_))
 
     def source_rows(
         self, X: Any, y: ArrayLike | None, X_val: Any = None, y_val: ArrayLike | None = None
@@ -368,7 +396,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         source = self._labelled(X, y, "source")
         if X_val is not None:
             return source, self._labelled(X_val, y_val, "val")
-        return hold_out(source, self.seed_) if self.method_.holds_out else (source, None)
+        return hold_out(source, self.seed_) if self.method_.needs_validation else (source, None)
 
     def class_shares(self, prior: ArrayLike | dict[Any, float] | None) -> NDArray[np.float64] | None:
         """Label proportions in the order of `classes_`, (K,), as `adapt` takes them."""

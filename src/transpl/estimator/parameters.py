@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from transpl.estimator.validation import plain, seed_of
-from transpl.estimator.variants import adapter_class, own_mode
-from transpl.methods.adapter import DomainAdapter
+from transpl.estimator.variants import method_class, own_mode
+from transpl.methods.contract import ExplainableMethod
 
 
 class Parameters(BaseEstimator):
@@ -116,11 +116,11 @@ class Parameters(BaseEstimator):
     @property
     def holds_out(self) -> bool:
         """Whether `fit` needs held-out source windows."""
-        return adapter_class(self.variant).holds_out
+        return method_class(self.variant).needs_validation
 
-    def new_method(self, seed: int) -> DomainAdapter:
+    def new_method(self, seed: int) -> ExplainableMethod:
         """The variant's method, not fitted; parameters that make no sense are refused."""
-        return adapter_class(self.variant).from_params(self.plain_params(seed))
+        return method_class(self.variant).from_params(self.plain_params(seed))
 
     def plain_params(self, seed: int) -> dict[str, Any]:
         """All parameters as plain values, with `seed` for `random_state`."""

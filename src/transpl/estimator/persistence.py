@@ -21,7 +21,7 @@ from safetensors.numpy import save as serialize
 from transpl import __version__
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json, replacing, sha256, write_json
-from transpl.methods.adapter import DomainAdapter
+from transpl.methods.contract import ExplainableMethod
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
@@ -43,7 +43,7 @@ class SavedModel(NamedTuple):
     arrays: dict[str, NDArray]
     path: Path
 
-    def restore(self, method: DomainAdapter) -> None:
+    def restore(self, method: ExplainableMethod) -> None:
         """Give a method what was saved; refused if it is not of one kind with it."""
         try:
             method.restore(self.about, self.arrays)
@@ -51,7 +51,7 @@ class SavedModel(NamedTuple):
             raise _not_described(self.path, error) from None
 
 
-def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: DomainAdapter) -> None:
+def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
     """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transpl._utils.errors import check_choice, invalid, require_deep
-from transpl.methods.adapter import MODES, DomainAdapter
+from transpl.methods.contract import MODES, ExplainableMethod
 
 VARIANTS = ("plus", "paper")
 _MODES_OF = {"plus": ("markov",), "paper": MODES}  # its own one first
@@ -26,14 +26,14 @@ def check_mode(variant: str, mode: str | None) -> None:
         raise invalid("mode", expected=expected, got=repr(mode), advice=advice)
 
 
-def adapter_class(variant: str) -> type[DomainAdapter]:
+def method_class(variant: str) -> type[ExplainableMethod]:
     """The class to make, or to load, the method of a variant with."""
     check_choice("variant", variant, VARIANTS)
     if variant == "plus":
-        from transpl.methods.council_adapter import CouncilAdapter
+        from transpl.methods.council import CouncilMethod
 
-        return CouncilAdapter
+        return CouncilMethod
     require_deep("variant='paper'")
-    from transpl.methods.transpl.adapter import PaperAdapter
+    from transpl.methods.transpl.transpl_method import TransPLMethod
 
-    return PaperAdapter
+    return TransPLMethod

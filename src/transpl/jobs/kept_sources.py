@@ -87,9 +87,7 @@ class WantedSource:
             write_json(home / _FILE, {**self._identity, "model": _digest_of_model(home)})
 
     def _load(self, home: Path) -> TransPL:
-        kept = TransPL.load(home)
-        kept.set_params(**self.model.get_params(deep=False))
-        kept.method_ = kept.fitted_method().unadapted()
+        kept = TransPL.load(home).set_params(**self.model.get_params(deep=False)).unadapted()
         kept.method_.remember_source(*kept.source_rows(*self.rows))
         return kept
 

@@ -23,7 +23,7 @@ from transpl._utils.errors import check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl._utils.progress import windows_bar
 from transpl.estimator.classifier import TransPL
-from transpl.methods.adapter import DomainAdapter
+from transpl.methods import ExplainableMethod
 from transpl.windows import BATCH, CHUNK, Windows, as_windows
 
 _FORMAT = "transpl-labels-2"
@@ -68,6 +68,7 @@ def label_windows(
     other windows is refused.
     """
     check_int("chunk", chunk, least=1)
+    model = model.unadapted() if adapt else model
     method = model.fitted_method()
     windows, whole_batches = _WindowFile(X, model), -(-chunk // BATCH) * BATCH
     earlier = _Run.earlier_state(Path(out))  # before the whole file is read
@@ -85,12 +86,12 @@ def label_windows(
 Answer = Callable[[slice], NDArray[np.float64]]  # probabilities (rows, K)
 
 
-def _as_it_is(method: DomainAdapter, windows: _WindowFile) -> Answer:
+def _as_it_is(method: ExplainableMethod, windows: _WindowFile) -> Answer:
     """Probabilities by the classifier that the model's last step left."""
     return lambda rows: method.predict_proba(windows[rows])
 
 
-def _adapted(method: DomainAdapter, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
+def _adapted(method: ExplainableMethod, windows: _WindowFile, run: _Run, chunk: int) -> Answer:
     """Probabilities of windows as a new target domain: from what one pass leaves on the disk, or from the windows."""
     target = method.new_target()
     kept = target.row(windows.n_channels, windows.n_steps)

@@ -5,35 +5,36 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, fields
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from transpl.methods.base import Method
 from transpl.methods.labelling import tri_training_labels
+from transpl.methods.method_settings import AdaptSettings, setting
+from transpl.methods.network_method import NetworkMethod
 from transpl.methods.registry import register
-from transpl.methods.settings import AdaptSettings
 from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective
 from transpl.nn import LoopSettings, Rows, finalize, join_domains, labelled_rows, seeded_module, train, window_rows
-from transpl.windows import PseudoLabels, Windows
+from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 
 @dataclass(frozen=True)
 class ATTSettings(AdaptSettings):
-    """pretrain_epochs : on the source alone, before the two heads label anything
-    rounds : how often the target is labelled anew
-    round_epochs : epochs of each round
-    threshold : a target row is learnt where both heads agree and one is surer than this
-    overlap_weight : keeps the two heads apart
-    target_weight : of target rows; with 0 there is nothing to learn, the source model stays
-    """
+    """Settings of ATT."""
 
-    pretrain_epochs: int = TriTraining.pretrain_epochs
-    rounds: int = TriTraining.rounds
-    round_epochs: int = TriTraining.round_epochs
-    threshold: float = TriTraining.threshold
-    overlap_weight: float = TriTraining.overlap_weight
-    target_weight: float = TriTraining.target_weight
+    pretrain_epochs: int = setting(
+        TriTraining.pretrain_epochs,
+        "on the source alone, before the two heads label anything",
+    )
+    rounds: int = setting(TriTraining.rounds, "how often the target is labelled anew")
+    round_epochs: int = setting(TriTraining.round_epochs, "epochs of each round")
+    threshold: float = setting(
+        TriTraining.threshold,
+        "a target row is learnt where both heads agree and one is surer than this",
+    )
+    overlap_weight: float = setting(TriTraining.overlap_weight, "keeps the two heads apart")
+    target_weight: float = setting(
+        TriTraining.target_weight,
+        "of target rows; with 0 there is nothing to learn, the source model stays",
+    )
 
     def __post_init__(self) -> None:
         self.tri_training()
@@ -54,7 +55,7 @@ class ATTSettings(AdaptSettings):
     needs="source, target",
     reference="Saito et al. 2017, Asymmetric tri-training for unsupervised domain adaptation",
 )
-class ATT(Method):
+class ATT(NetworkMethod):
     """Two heads label what they agree on, a third learns from these labels alone.
 
     The third, which predicts, starts as the trained head of the source model rather than anew: it fits the encoder
@@ -74,7 +75,7 @@ class ATT(Method):
         with self.on_device(self.classifier):
             return tri_training_labels(*self.classifier.opinions(target))
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         if self.settings.target_weight == 0:
             self.classifier = self.source.network
             self.label_record = {"initial": self.pseudo_label(target)}

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_fraction
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
+from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import Network, Weighting, seeded_module
 from transpl.nn.losses import proportion_divergence, reversal_strength, reverse_gradient
@@ -26,19 +27,27 @@ _HIDDEN = 64
 
 @dataclass(frozen=True)
 class CoDATSSettings(JointSettings):
-    r"""weighting : "fixed" with all weights 1, as published; "learnable" still leaves the adversary's weight fixed
-    domain_form : "published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per domain,
-        twice as much for equal batches, to which its weights belong)
-    proportions_weight : of KL(\pi || \bar p), without effect unless the target's class proportions are known
-    proportions_memory : how much of the older predictions \bar p keeps at each step, 0 for the batch alone; with
-        batches of 32 the default makes it a mean over 64 rows, the least that the authors advise
-    """
+    """Settings of CoDATS."""
 
-    weighting: str = "fixed"
-    domain_weight: float = 1.0
-    domain_form: str = "published"
-    proportions_weight: float = 1.0
-    proportions_memory: float = 0.5
+    weighting: str = setting(
+        "fixed",
+        '"fixed" with all weights 1, as published; "learnable" still leaves the adversary\'s weight fixed',
+    )
+    domain_weight: float = setting(1.0, "weight of the term domain")
+    domain_form: str = setting(
+        "published",
+        '"published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per '
+        "domain, twice as much for equal batches, to which its weights belong)",
+    )
+    proportions_weight: float = setting(
+        1.0,
+        r"of KL(\pi || \bar p), without effect unless the target's class proportions are known",
+    )
+    proportions_memory: float = setting(
+        0.5,
+        r"how much of the older predictions \bar p keeps at each step, 0 for the batch alone; with batches "
+        "of 32 the default makes it a mean over 64 rows, the least that the authors advise",
+    )
 
     presets: ClassVar = {
         "adatime": {
@@ -165,7 +174,7 @@ class CoDATS(JointMethod):
 
     Settings = CoDATSSettings
     settings: CoDATSSettings
-    prior = "optional"
+    uses = frozenset({"prior"})
     terms = CoDATSObjective.terms
     unlearnt = ("domain",)
 
@@ -191,4 +200,4 @@ class CoDATS(JointMethod):
 class CoDATSWS(CoDATS):
     """CoDATS whose target predictions also follow the target's class proportions."""
 
-    prior = "needed"
+    requires = frozenset({"prior"})

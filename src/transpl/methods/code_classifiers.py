@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_positive
 from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeNetwork, CodeShape
+from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
@@ -40,17 +41,13 @@ _REFERENCE = "Kim and Lee 2025, TransPL (as a comparison; architecture not publi
 
 @dataclass(frozen=True)
 class CodeClassifierSettings(PseudoLabelSettings):
-    """encoding : of a code, "one-hot" or "embedding"
-    classifier_lr : learning rate of the code classifier, which is trained on the source alone
-    classifier_epochs : at most so many for it, and at most `max_epochs`
-    classifier_patience : looks at its validation loss without gain after which it stops
-    relabel : "never", for the code classifier knows the codes of the source model and no others
-    """
+    """Settings of CodeClassifier."""
 
-    encoding: str = "one-hot"
-    classifier_lr: float = 1e-3
-    classifier_epochs: int = 100
-    classifier_patience: int = 5
+    encoding: str = setting("one-hot", 'of a code, "one-hot" or "embedding"')
+    classifier_lr: float = setting(1e-3, "learning rate of the code classifier, which is trained on the source alone")
+    classifier_epochs: int = setting(100, "at most so many for it, and at most `max_epochs`")
+    classifier_patience: int = setting(5, "looks at its validation loss without gain after which it stops")
+    relabel: str = setting("never", 'always "never": the code classifier knows only the codes of the source model')
 
     def __post_init__(self) -> None:
         super().__post_init__()

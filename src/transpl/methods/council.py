@@ -1,26 +1,68 @@
-"""The council on the contract of the benchmark's methods. It trains no network."""
+"""The council: cheap witnesses that are judged on the target without its labels. Needs no torch.
+
+The council labels. Beside it, a codebook over the windows as recorded shows what shifted: which code follows which in
+the source and in the target, per channel, as in the paper.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+import copy
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from transpl._utils.errors import InputError, invalid
-from transpl.council import Council, CouncilSettings
-from transpl.methods.base import GroupedMethod
+from transpl import markov
+from transpl._utils.errors import InputError, check_int, invalid
+from transpl.council import (
+    CodedSource,
+    Council,
+    CouncilExplanation,
+    CouncilParameters,
+    CouncilSettings,
+    Estimate,
+    Hearing,
+    PatchCodes,
+    Standing,
+    as_undone,
+    parts_of,
+    signals_of,
+    undone_by,
+)
+from transpl.council.target_sample import MOST, TargetSample
+from transpl.council.witnesses.codes import PATCH_LENGTH
+from transpl.markov import (
+    CodebookUsage,
+    Drift,
+    ShiftReport,
+    SourceCodes,
+    TransitionCounts,
+    class_log_probabilities,
+    measure_drift,
+    nearest_windows,
+)
+from transpl.methods.contract import ExplainableMethod, Floats
+from transpl.methods.method_settings import MethodSettings, Preset, setting
 from transpl.methods.registry import register
-from transpl.methods.settings import MethodSettings, Preset
-from transpl.methods.source_model import SourceModel
-from transpl.windows import PseudoLabels, Windows
+from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced
 
-Floats = NDArray[np.float64]
-Groups = NDArray[np.int64]
+if TYPE_CHECKING:
+    from transpl.methods.source_model import SourceModel
+    from transpl.nn import Execution
 
 _REFERENCE = "our own; Dawid and Skene 1979 without labels, transition matrices after Kim and Lee 2025"
+_WITNESSES_OUT_OF_DEFAULT = (
+    'Not in the default are "conv", a small CNN with the target\'s batch-norm statistics (about 10 s more per view), '
+    'and "vq", the paper\'s codes (up to minutes more per view)'
+)
 
 
 def _axes(*sensors: str) -> tuple[str, ...]:
@@ -29,14 +71,9 @@ def _axes(*sensors: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CouncilMethodSettings(MethodSettings):
-    """witnesses, views : names; every witness speaks in every view. Not in the default are "conv", a small CNN with the
-    target's batch-norm statistics (some 10 s more per view), and "vq", the paper's codes (up to minutes more per view)
-    undo : shifts that may be undone, "auto" (all kinds), "none", or names of kinds
-    triads : channels x, y, z of each sensor that may sit turned, by number or name; None: by the channels' names
-    channel_names : names by which triads are found; None: the channels are no axes
-    """
+    """Everything that decides the council's labels."""
 
-    # A method sees arrays alone, so the axes of the known sets are settings: they are part of a run's name.
+    # A method sees arrays alone, so the axes of the known data sets are settings: they are part of a run's name.
     known_data: ClassVar[Preset] = {
         "ucihar": {"channel_names": _axes("body_acc", "body_gyro", "total_acc")},
         "wisdm": {"channel_names": _axes("acc")},
@@ -44,11 +81,20 @@ class CouncilMethodSettings(MethodSettings):
         "watch": {"channel_names": _axes("acc", "gyro")},
     }
 
-    witnesses: tuple[str, ...] = CouncilSettings.witnesses
-    views: tuple[str, ...] = CouncilSettings.views
-    undo: str | tuple[str, ...] = CouncilSettings.undo
-    triads: tuple[tuple[int | str, ...], ...] | None = None
-    channel_names: tuple[str, ...] | None = None
+    witnesses: tuple[str, ...] = setting(
+        CouncilSettings.witnesses, f"names of witnesses, each used in each view. {_WITNESSES_OUT_OF_DEFAULT}"
+    )
+    views: tuple[str, ...] = setting(CouncilSettings.views, "names of the views in which each witness is used")
+    undo: str | tuple[str, ...] = setting(
+        CouncilSettings.undo, 'which shifts may be undone: "auto" (all kinds), "none", or names of kinds'
+    )
+    triads: tuple[tuple[int | str, ...], ...] | None = setting(
+        None,
+        "channels x, y, z of each sensor that may be turned, by number or name; None finds them by the channels' names",
+    )
+    channel_names: tuple[str, ...] | None = setting(
+        None, "names of the channels, by which triads are found; None: the channels are not axes"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,61 +109,461 @@ class CouncilMethodSettings(MethodSettings):
         return CouncilSettings(**{each.name: getattr(self, each.name) for each in fields(CouncilSettings)})
 
 
+@dataclass(frozen=True)
+class _Target:
+    """What is known about the target.
+
+    sample : of its windows, to which others may be added; None in a model that was loaded without
+    growing : whether it comes by `add_target`; then the sample is saved with the model
+    """
+
+    counts: TransitionCounts  # (D, n_c, n_c)
+    prior: Floats | None = None
+    sample: TargetSample | None = None
+    growing: bool = False
+    shares: Floats | None = None  # (K,)
+    seconds: float = 0.0
+
+
 @register("transpl-plus", family="own", needs="source, target", reference=_REFERENCE)
-class CouncilMethod(GroupedMethod):
+class CouncilMethod(ExplainableMethod):
     """Several cheap witnesses in several views, shifts undone, reliability judged by agreement on the target.
 
-    Learns from the source's train part alone; no network, and nothing is held out. Answers for target test windows are
-    those of the council that the target train windows left behind. Its details have the estimated accuracy with an
+    Learns from the source's train part alone; no network, and nothing is held out. Predictions for target test windows
+    are those of the council that the target train windows left behind. Its details have the estimated accuracy with an
     interval, the shifts that were undone, and the estimated accuracy of every seat.
     """
 
     Settings = CouncilMethodSettings
     settings: CouncilMethodSettings
+    uses = frozenset({"prior", "few_labels", "groups", "smooth"})
     starts_from_source = False
-    prior = "optional"
+    variant: ClassVar[str] = "plus"
+    needs_validation: ClassVar[bool] = False
+    only_patches: ClassVar[bool] = False
+    adapt_mode = "markov"
 
-    _council: Council | None = None
+    def __init__(self, settings: CouncilMethodSettings | None = None, execution: Execution | None = None) -> None:
+        super().__init__(settings, execution)
+        self.parameters = CouncilParameters(self.settings.council())
+        self.n_threads = None if execution is None else execution.n_threads
+        self._council = Council(self.parameters.council)
+        self._rows: Labelled | None = None  # of the source
+        self._coded: CodedSource | None = None
+        self._target: _Target | None = None
+        self._judged = True  # False: windows were added since the witnesses were last judged
+        self._shortest_window = self.settings.shortest_window
+        self._source_seconds = 0.0
+
+    # made of parameters
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        made = cls()
+        made._take(CouncilParameters.of(params))
+        made.set_execution(params)
+        return made
+
+    def with_params(self, params: Mapping[str, Any]) -> Self:
+        parameters = CouncilParameters.of(params)
+        now, then = parameters.of_source, self.parameters.of_source
+        differing = [name for name in now if now[name] != then[name]]
+        if differing:
+            expected, advice = f"{', '.join(differing)} as in fit", "Call fit again, or set it back."
+            raise invalid("set_params", expected=expected, got="another", advice=advice)
+        if self._coded is not None:
+            parameters.check_channels(self.n_channels)
+        other = copy.copy(self)
+        other._council = copy.copy(self._council)
+        other._take(parameters)
+        other.set_execution(params)
+        return other
+
+    def _take(self, parameters: CouncilParameters) -> None:
+        own = vars(parameters.council)
+        self.parameters, self.settings = parameters, CouncilMethodSettings(**own)
+        self._council.settings = parameters.council
+
+    def set_execution(self, params: Mapping[str, Any]) -> None:
+        if params["n_threads"] is not None:
+            check_int("n_threads", params["n_threads"], least=1)
+        self.n_threads = params["n_threads"]
+
+    def check_machine(self) -> None:
+        """It runs on any machine."""
+
+    def source_settings(self) -> dict[str, Any]:
+        return self.parameters.of_source
+
+    # the source
+
+    def fit_source(self, source: Labelled, validation: Labelled | None = None) -> None:
+        """Learn from labelled source windows; none need to be held out."""
+        start = time.perf_counter()
+        parameters, shortest = self.parameters, int(source.windows.lengths.min())
+        parameters.check_channels(source.windows.n_channels)
+        self._learn(source)
+        seed, n_codes = parameters.council.random_state, parameters.n_coarse
+        with self._threads():
+            coded = CodedSource.of(source, n_codes=n_codes, patch_length=parameters.patch_length, seed=seed)
+        self._shortest_window = 2 * max(coded.book.patch_length, min(PATCH_LENGTH, shortest // 2))
+        self._coded, self._source_seconds = coded, time.perf_counter() - start
+
+    def start_from(self, model: SourceModel) -> None:
+        """Learn from the rows of a source model; its network is not needed.
+
+        In a benchmark nobody asks what shifted: no codebook is learnt.
+        """
+        self._learn(self.source_for(model).source)
+        self._shortest_window, self._coded = self.settings.shortest_window, None
+
+    def _learn(self, source: Labelled) -> None:
+        with self._threads():
+            self._council = Council(self.parameters.council).learn(source)
+        self._rows, self._target, self._judged = source, None, True
+        self.label_record, self.details = {}, {}
+
+    def number_source_rows(self, rows: NDArray[np.integer]) -> None:
+        self._coded = self._codes_of_source.of_rows(rows)
+
+    def remember_source(self, source: Labelled, validation: Labelled | None = None) -> None:
+        self._rows = source
+
+    def adapts_with_source(self, mode: str) -> bool:
+        """Source rows are needed to find shifts."""
+        return True
+
+    @property
+    def holds_source_rows(self) -> bool:
+        return self._rows is not None
+
+    def source_rows(self) -> tuple[Labelled, None]:
+        if self._rows is None:
+            problem = "a loaded model does not hold its source rows"
+            raise InputError(f"source_rows: {problem}. Pass X_source and y_source.")
+        return self._rows, None
+
+    @property
+    def n_classes(self) -> int:
+        return self._council.n_classes
+
+    @property
+    def n_channels(self) -> int:
+        if self._rows is not None:
+            return self._rows.windows.n_channels
+        return self._codes_of_source.class_counts.n_channels
+
+    @property
+    def shortest_window(self) -> int:
+        return self._shortest_window
+
+    # adapting and answering
+
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
+        """Undo shifts, hear the witnesses on the target and judge them."""
+        start, council, groups = time.perf_counter(), self._council.unadapted(), _numbered(info.groups)
+        with self._threads():
+            hearing = council.adapt(
+                self._source_to_compare(),
+                target,
+                prior=info.prior,
+                known=info.few_labels,
+                groups=groups,
+                smooth=info.smooth,
+            )
+            counts = None if self._coded is None else self._coded.count(target)
+        shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+        # Only a finished adaptation replaces the last one.
+        self._council, self._judged = council, True
+        if counts is not None:
+            self._target = _Target(counts, info.prior, TargetSample.of(target), shares=shares, seconds=seconds)
+        self.label_record = {"initial": PseudoLabels.from_probabilities(hearing.probabilities)}
+        self.details = self._details()
+
+    def _details(self) -> dict[str, Any]:
+        estimate, shifts = self._council.estimate, self._council.shifts
+        return {
+            "estimated_accuracy": {} if estimate is None else {k: float(v) for k, v in estimate._asdict().items()},
+            "undone": [] if shifts is None else [s.sentence(self.settings.channel_names) for s in shifts.shifts],
+            "seats": [
+                {"witness": seat.witness, "view": seat.view, "accuracy": float(seat.accuracy)}
+                for seat in self._council.standings()
+            ],
+        }
+
+    def add_target(self, target: Windows) -> None:
+        """Count more target windows; the witnesses are judged on a sample of them all when they are next asked."""
+        counts, known = self._codes_of_source.count(target), self._target
+        if known is None:
+            self._target = _Target(counts, sample=TargetSample.of(target), growing=True)
+        else:
+            if known.sample is None:
+                warnings.warn(
+                    "partial_adapt: a saved model does not hold the windows that adapt was given, so that witnesses "
+                    "are judged on the new ones alone. Call adapt with all of them.",
+                    stacklevel=3,
+                )
+            sample = TargetSample.of(target) if known.sample is None else known.sample.with_more(target)
+            self._target = _Target(known.counts + counts, known.prior, sample, growing=True)
+        self._judged = False
+
+    def new_target(self) -> _WindowStream:
+        return _WindowStream(self)
+
+    def unadapted(self) -> Self:
+        alone = copy.copy(self)
+        alone._council, alone._target, alone._judged = self._council.unadapted(), None, True
+        return alone
+
+    def predict_proba(self, windows: Windows, groups: NDArray[np.int64] | None = None, smooth: bool = False) -> Floats:
+        self.check_target(windows)
+        self.check_info(TargetInfo(groups=groups, smooth=smooth), len(windows), complete=False)
+        council = self.council
+        with self._threads():
+            if groups is not None or smooth:  # windows that belong together must be heard together
+                return council.hear(windows, _numbered(groups), smooth).probabilities
+            return np.concatenate([council.hear(part).probabilities for _, part in windows.chunks(CHUNK)])
+
+    def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
+        parts = [hearing.probabilities for hearing in self._hearings(target, prior)]
+        return PseudoLabels.from_probabilities(np.concatenate(parts))
+
+    def one_shot_labels(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
+        """Label windows by a council that is judged on these windows alone."""
+        self.check_target(target)
+        info = self.check_info(TargetInfo(prior=prior), len(target), complete="groups" not in self.requires)
+        hearing = self._council.unadapted().adapt(self._source_to_compare(), target, prior=info.prior)
+        return PseudoLabels.from_probabilities(hearing.probabilities)
 
     @property
     def council(self) -> Council:
-        if self._council is None:
-            raise InputError(f"{type(self).__name__} is not fitted. Call fit_source first.")
+        """The council, judged on all target windows so far."""
+        if not self._council.n_classes:
+            raise self._not_fitted()
+        if not self._judged:
+            assert self._target is not None
+            assert self._target.sample is not None
+            start, sample = time.perf_counter(), self._target.sample.windows
+            with self._threads():
+                council = self._council.unadapted()
+                hearing = council.adapt(self._source_to_compare(), sample, prior=self._target.prior)
+            shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+            self._council, self._judged = council, True
+            self._target = replace(self._target, shares=shares, seconds=seconds)
         return self._council
 
-    def start_from(self, model: SourceModel) -> None:
-        """Learn from the rows of a source model; its network is not needed."""
-        super().start_from(model)
-        self._council = Council(self.settings.council()).learn(model.source)
+    @property
+    def _adapted(self) -> bool:
+        return bool(self._council.standings()) or not self._judged
 
-    def adapt(self, target: Windows, prior: Floats | None = None, *, groups: Groups | None = None) -> None:
-        """Undo shifts, hear all seats on unlabelled target windows, and judge them; always from the source again."""
-        self.check_target(target)
-        prior = self.checked_prior(prior)
-        if groups is None and self.needs_groups:
-            advice = "Pass the recording or patient of every window, or use transpl-plus."
-            raise invalid("groups", expected=f"{len(target)} groups", got=None, advice=advice)
-        groups = _numbered(groups, len(target))
-        hearing = self.council.adapt(self.source.source, target, prior=prior, groups=groups)
-        self.label_record = {"initial": PseudoLabels.from_probabilities(hearing.probabilities)}
-        self.details = details_of(self.council, self.settings.channel_names)
+    def _hearings(self, windows: Windows, prior: Floats | None) -> Iterator[Hearing]:
+        """What is said of windows, a chunk at a time; before any adaptation they are themselves the target."""
+        council = self.council
+        with self._threads():
+            if not self._adapted:
+                yield council.unadapted().adapt(self._source_to_compare(), windows, prior=prior)
+                return
+            for _, part in windows.chunks(CHUNK):
+                yield council.hear(part, prior=prior)
 
-    def _adapt(self, target: Windows, prior: Floats | None) -> None:
-        self.adapt(target, prior)
+    def _source_to_compare(self) -> Labelled | None:
+        """The source's rows, to find shifts; a loaded model does without them and warns."""
+        if self._rows is None and self.parameters.council.undo != "none":
+            warnings.warn(
+                "adapt: a loaded model does not hold its source rows, so that shifts are not searched for. "
+                "Pass X_source and y_source, or set undo='none'.",
+                stacklevel=5,
+            )
+        return self._rows
 
-    def predict_proba(self, windows: Windows, *, groups: Groups | None = None) -> Floats:
-        """Class probabilities (n, K); before any adaptation what the witnesses say of windows as recorded."""
-        self.check_target(windows)
-        return self.council.hear(windows, _numbered(groups, len(windows))).probabilities
+    def _threads(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads)
 
-    def one_shot_labels(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
-        """Label windows by a council that judges on these windows alone."""
-        self.check_target(target)
-        hearing = self.council.unadapted().adapt(self.source.source, target, prior=self.checked_prior(prior))
-        return PseudoLabels.from_probabilities(hearing.probabilities)
+    # explaining
 
-    def features(self, windows: Windows) -> None:
-        """None: what it tells classes by is in many places."""
+    def explain(
+        self,
+        windows: Windows,
+        classes: NDArray,
+        channel_names: Sequence[str],
+        prior: Floats | None = None,
+        nearest: int = 3,
+    ) -> CouncilExplanation:
+        council, target = self.council, self._target
+        with self._threads():
+            if target is None:  # as in `pseudo_label`
+                council = council.unadapted()
+                hearing = council.adapt(self._source_to_compare(), windows, prior=prior)
+            else:
+                hearing = council.hear(windows, prior=prior)
+        source, parameters, D = self._codes_of_source, self.parameters, windows.n_channels
+        same = prior is None and target is not None  # `predict_proba` would hear the same
+        undone = as_undone(council, windows)
+        codes = source.encode(undone)
+        distances = self.channel_distances(source.count(windows) if target is None else target.counts)
+        return CouncilExplanation(
+            classes=classes,
+            channel_names=tuple(channel_names),
+            codes=codes,
+            distances=distances,
+            weights=self.trust(distances),
+            answers=hearing.probabilities if same else self.predict_proba(windows),
+            mode=self.mode,
+            patch_length=source.book.patch_length,
+            windows=np.arange(len(windows)),
+            signals=signals_of(undone),
+            nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
+            code_log_probabilities=class_log_probabilities(
+                source.class_counts, parameters.smoothing, parameters.epsilon
+            ),
+            **parts_of(council, windows, hearing, channel_names),
+        )
+
+    def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
+        council, source, target, parameters = self.council, self._codes_of_source, self._target, self.parameters
+        assert target is not None
+        return ShiftReport.from_counts(
+            self.source_counts,
+            target.counts,
+            source.cost(),
+            sigma=parameters.sigma if parameters.channel_alignment else None,
+            channel_names=tuple(channel_names),
+            classes=classes.tolist(),
+            source_shares=source.class_shares,
+            target_shares=target.shares,
+            smoothing=parameters.smoothing,
+            epsilon=parameters.epsilon,
+            undone=undone_by(council, channel_names),
+        )
+
+    def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
+        source, parameters = self._codes_of_source, self.parameters
+        return measure_drift(
+            source.encode(windows),
+            source.codes.codes if reference is None else source.encode(reference),
+            source.cost(),
+            tuple(channel_names),
+            compared_with="source" if reference is None else "reference",
+            smoothing=parameters.smoothing,
+            epsilon=parameters.epsilon,
+            seed=parameters.council.random_state,
+            **options,
+        )
+
+    @property
+    def mode(self) -> str:
+        return "markov" if self._adapted else "source"
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        self.council  # noqa: B018  judges the witnesses, which takes time
+        adapted = {} if self._target is None else {"adapt": self._target.seconds}
+        return {"source": self._source_seconds, **adapted}
+
+    @property
+    def estimate(self) -> Estimate | None:
+        return self.council.estimate
+
+    def standings(self) -> list[Standing]:
+        return sorted(self.council.standings(), key=lambda standing: -standing.accuracy)
+
+    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
+        search = self.council.shifts
+        return () if search is None else tuple(shift.sentence(channel_names) for shift in search.shifts)
+
+    @property
+    def _codes_of_source(self) -> CodedSource:
+        if self._coded is None:
+            raise self._not_fitted()
+        return self._coded
+
+    @property
+    def codebook(self) -> Floats:
+        return self._codes_of_source.book.centres
+
+    @property
+    def codebook_usage(self) -> dict[str, CodebookUsage]:
+        source = self._codes_of_source
+        return {"coarse": markov.codebook_usage(source.codes.codes, source.book.n_codes)}
+
+    @property
+    def decoded_codes(self) -> dict[str, Floats]:
+        """The centres, in standard deviations of the source's channels."""
+        return {"coarse": self.codebook}
+
+    @property
+    def class_counts(self) -> TransitionCounts:
+        return self._codes_of_source.class_counts
+
+    @property
+    def source_counts(self) -> TransitionCounts:
+        return self.class_counts.pooled()
+
+    @property
+    def target_counts(self) -> TransitionCounts | None:
+        return None if self._target is None else self._target.counts
+
+    def channel_distances(self, target_counts: TransitionCounts) -> Floats:
+        smoothing = (self.parameters.smoothing, self.parameters.epsilon)
+        return markov.channel_distances(self.source_counts, target_counts, self._codes_of_source.cost(), *smoothing)
+
+    def trust(self, distances: Floats) -> Floats:
+        if not self.parameters.channel_alignment:
+            return np.ones(len(distances))
+        return markov.channel_weights(distances, self.parameters.sigma)
+
+    # storing
+
+    def facts(self) -> dict[str, Any]:
+        council, target = self.council, self._target
+        facts: dict[str, Any] = {
+            "council": council.facts(),
+            "source": {"shortest_window": self._shortest_window, "seconds": self._source_seconds},
+        }
+        if target is not None:
+            prior, shares = (None if part is None else part.tolist() for part in (target.prior, target.shares))
+            facts["target"] = {"prior": prior, "shares": shares, "seconds": target.seconds}
+        return facts
+
+    def arrays(self) -> dict[str, NDArray]:
+        target = self._target
+        arrays = self._deciding_arrays()
+        arrays |= {f"source.{name}": array for name, array in vars(self._codes_of_source.codes).items()}
+        if target is not None and target.growing and target.sample is not None:
+            arrays |= {f"sample.{name}": array for name, array in target.sample.arrays().items()}
+        return arrays
+
+    def _deciding_arrays(self) -> dict[str, NDArray]:
+        """The arrays that decide predictions."""
+        council, source, target = self.council, self._codes_of_source, self._target
+        arrays = {f"council.{name}": array for name, array in council.arrays().items()}
+        arrays |= {f"codes.{name}": array for name, array in vars(source.book).items()}
+        arrays["counts.class"] = source.class_counts.counts
+        return arrays if target is None else {**arrays, "counts.target": target.counts.counts}
+
+    def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
+        book, codes = PatchCodes(**_below("codes.", arrays)), SourceCodes(**_below("source.", arrays))
+        self._coded = CodedSource(book, codes, TransitionCounts(arrays["counts.class"]))
+        self._council = Council(self.parameters.council).restore(facts["council"], _below("council.", arrays))
+        self._shortest_window = facts["source"]["shortest_window"]
+        self._source_seconds = facts["source"]["seconds"]
+        self._target, self._rows, self._judged = None, None, True
+        if "target" in facts:
+            about, sample = facts["target"], _below("sample.", arrays)
+            prior, shares = (None if about[name] is None else np.array(about[name]) for name in ("prior", "shares"))
+            kept = TargetSample.restored(sample) if sample else None
+            counts = TransitionCounts(arrays["counts.target"])
+            self._target = _Target(counts, prior, kept, bool(sample), shares, about["seconds"])
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name, array in sorted(self._deciding_arrays().items()):
+            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        prior = None if self._target is None or self._target.prior is None else self._target.prior.tolist()
+        about = [self._council.facts(), self.mode, prior, asdict(self.parameters) | {"n_threads": None}]
+        digest.update(json.dumps(about).encode())
+        return digest.hexdigest()
 
 
 @register(
@@ -129,7 +575,7 @@ class CouncilMethod(GroupedMethod):
 class CouncilMethodWS(CouncilMethod):
     """The council with the target's class proportions as its class shares."""
 
-    prior = "needed"
+    requires = frozenset({"prior"})
 
 
 @register(
@@ -145,31 +591,45 @@ class CouncilMethodGroups(CouncilMethod):
     windows of one group get the same answer.
     """
 
-    needs_groups = True
+    requires = frozenset({"groups"})
 
 
-def details_of(council: Council, channel_names: tuple[str, ...] | None) -> dict[str, Any]:
-    """What an adapted council says of itself, as plain values for JSON."""
-    estimate: Mapping[str, float] = {} if council.estimate is None else council.estimate._asdict()
-    shifts = () if council.shifts is None else council.shifts.shifts
-    return {
-        "estimated_accuracy": {name: float(value) for name, value in estimate.items()},
-        "undone": [shift.sentence(channel_names) for shift in shifts],
-        "seats": [
-            {"witness": seat.witness, "view": seat.view, "accuracy": float(seat.accuracy)}
-            for seat in council.standings()
-        ],
-    }
+class _WindowStream:
+    """A new target as its windows, which the witnesses need; see `TargetStream`."""
 
+    def __init__(self, method: CouncilMethod) -> None:
+        self._method = method.unadapted()
 
-def _numbered(groups: Groups | None, n: int) -> Groups | None:
-    """Groups of n windows as numbers from 0 on."""
-    if groups is None:
+    def row(self, n_channels: int, n_steps: int) -> None:
         return None
-    found = np.asarray(groups)
-    if found.shape != (n,):
-        raise invalid("groups", expected=f"shape ({n},)", got=found.shape, advice="Give one group a window.")
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+    def encode(self, windows: Windows) -> NDArray:
+        return windows.in_memory().values
+
+    def adapt(self, parts: Iterable[Windows], n: int) -> TransitionCounts:
+        """Count all windows, and adapt to an evenly spaced sample of them."""
+        method, chosen, first, kept, counts = self._method, evenly_spaced(n, MOST), 0, [], None
+        for part in parts:
+            rows = chosen[(chosen >= first) & (chosen < first + len(part))] - first
+            kept.append(part[rows])
+            found = method._codes_of_source.count(part)
+            counts, first = found if counts is None else counts + found, first + len(part)
+        assert counts is not None
+        values, lengths = (np.concatenate([getattr(w, name) for w in kept]) for name in ("values", "lengths"))
+        method.adapt(Windows(values, lengths))
+        return counts
+
+    def probabilities(self, part: Windows) -> Floats:
+        return self._method.predict_proba(part)
+
+
+def _numbered(groups: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    """Groups of windows as numbers from 0 on."""
+    return None if groups is None else np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _frozen(value: Any) -> Any:

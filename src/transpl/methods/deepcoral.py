@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transpl._utils.errors import check_choice
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
+from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import Network, Weighting
 from transpl.nn.losses import CORAL_FORMS, coral
@@ -18,10 +19,13 @@ from transpl.nn.losses import CORAL_FORMS, coral
 
 @dataclass(frozen=True)
 class DeepCORALSettings(JointSettings):
-    """coral_form : "published" (covariances), or "adatime" (scatter matrices, to which its weights belong)"""
+    """Settings of DeepCORAL."""
 
-    coral_weight: float = 1.0
-    coral_form: str = "published"
+    coral_weight: float = setting(1.0, "weight of the term coral")
+    coral_form: str = setting(
+        "published",
+        '"published" (covariances), or "adatime" (scatter matrices, to which its weights belong)',
+    )
 
     presets: ClassVar = {
         "adatime": {

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from transpl._utils.errors import check_choice, check_int, check_not_negative, invalid
-from transpl.methods.base import Method
-from transpl.methods.settings import AdaptSettings
+from transpl.methods.method_settings import AdaptSettings, setting
+from transpl.methods.network_method import NetworkMethod
 from transpl.nn import (
     Classifier,
     Execution,
@@ -35,7 +35,7 @@ from transpl.nn import (
     train,
     window_rows,
 )
-from transpl.windows import Windows
+from transpl.windows import TargetInfo, Windows
 
 _Module = TypeVar("_Module", bound=nn.Module)
 _View = TypeVar("_View")  # what an alignment sees of a batch of one domain
@@ -43,17 +43,19 @@ _View = TypeVar("_View")  # what an alignment sees of a batch of one domain
 
 @dataclass(frozen=True)
 class JointSettings(AdaptSettings):
-    """weighting : of the terms, "learnable" or "fixed" (then by the fields `<term>_weight`)
-    cross_entropy_weight : of the source's cross entropy
-    codes : also train the codes (L_code + L_rec of the source), as the shared source model does
-    ramp_epochs : over so many the alignment terms grow to their full weight, so that there are features to align
-    """
+    """Settings of Joint."""
 
     warmup_steps: int = 0
-    weighting: str = "learnable"
-    cross_entropy_weight: float = 1.0
-    codes: bool = False
-    ramp_epochs: int = 0
+    weighting: str = setting("learnable", 'of the terms, "learnable" or "fixed" (then by the fields `<term>_weight`)')
+    cross_entropy_weight: float = setting(1.0, "of the source's cross entropy")
+    codes: bool = setting(
+        False,
+        "also train the codes (L_code + L_rec of the source), as the shared source model does",
+    )
+    ramp_epochs: int = setting(
+        0,
+        "over so many the alignment terms grow to their full weight, so that there are features to align",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,7 +152,7 @@ class JointObjective(AlignmentObjective[View]):
         return View(z, self.network.head(z))
 
 
-class JointMethod(Method):
+class JointMethod(NetworkMethod):
     """One training from scratch on source and target batches side by side. Subclasses write `objective`.
 
     `unlearnt` names terms whose weight is never learnt, such as an adversary's: learning would only mute it.
@@ -184,11 +186,11 @@ class JointMethod(Method):
         total_steps : how many steps the training takes if it is not stopped early
         """
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         data = Paired(labelled_rows(self.source.source), window_rows(target.in_memory()))
         loop = self.settings.adapt_loop()
         total_steps = loop.max_epochs * n_batches(data, loop.batch_size)
-        objective = self.objective(self.source.untrained_network(), prior, total_steps)
+        objective = self.objective(self.source.untrained_network(), info.prior, total_steps)
         objective.ramp_steps = self.settings.ramp_epochs * n_batches(data, loop.batch_size)
         self.train(objective, data, loop, phase=self.phase)
         self.classifier = finalize(objective.model)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transpl._utils.errors import check_choice
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
+from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import Network, Weighting
 from transpl.nn.losses import CORAL_FORMS, coral, mean_entropy, mmd
@@ -18,17 +19,22 @@ from transpl.nn.losses import CORAL_FORMS, coral, mean_entropy, mmd
 
 @dataclass(frozen=True)
 class MMDASettings(JointSettings):
-    """coral_form : "published" (covariances), or "adatime" (scatter matrices, to which its weights belong)
-    compat : "none", or "adatime" to repeat two slips of that benchmark: its MMD is computed without a gradient and
-        trains nothing, its entropy is that of softmax(z), not of the predictions. The preset does not ask for it
-    """
+    """Settings of MMDA."""
 
     ramp_epochs: int = 100  # from scratch the other terms would win before there is anything to align
-    mmd_weight: float = 1.0
-    coral_weight: float = 1.0
-    entropy_weight: float = 1.0
-    coral_form: str = "published"
-    compat: str = "none"
+    mmd_weight: float = setting(1.0, "weight of the term mmd")
+    coral_weight: float = setting(1.0, "weight of the term coral")
+    entropy_weight: float = setting(1.0, "weight of the term entropy")
+    coral_form: str = setting(
+        "published",
+        '"published" (covariances), or "adatime" (scatter matrices, to which its weights belong)',
+    )
+    compat: str = setting(
+        "none",
+        '"none", or "adatime" to repeat two slips of that benchmark: its MMD is computed without a '
+        "gradient and trains nothing, its entropy is that of softmax(z), not of the predictions. The "
+        "preset does not ask for it",
+    )
 
     presets: ClassVar = {
         "adatime": {

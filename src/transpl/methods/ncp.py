@@ -17,21 +17,24 @@ from transpl.methods.labelling import (
     prototype_probabilities,
     round_share,
 )
+from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import AdaptationSettings, Network, features
-from transpl.windows import PseudoLabels, Windows
+from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 
 @dataclass(frozen=True)
 class NCPSettings(PseudoLabelSettings):
-    """centred : subtract the mean feature of both domains before they are compared
-    rounds : 1 labels once; R > 1 labels and trains in turn, and learns from the i / (R - 1) most confident of each
-        class in round i = 1..R-1 (in round 0 from none); then `top_ratio` plays no part. Published are 11
-    """
+    """Settings of NCP."""
 
-    centred: bool = True
-    rounds: int = 1
+    centred: bool = setting(True, "subtract the mean feature of both domains before they are compared")
+    rounds: int = setting(
+        1,
+        "1 labels once; R > 1 labels and trains in turn, and learns from the i / (R - 1) most confident "
+        "of each class in round i = 1..R-1 (in round 0 from none); then `top_ratio` plays no part. "
+        "Published are 11",
+    )
 
     def __post_init__(self) -> None:
         check_choice("centred", self.centred, (True, False))
@@ -69,9 +72,9 @@ class NCP(PseudoLabelMethod):
         """p(k | x_i) of target features z (n, d), (n, K)."""
         return prototype_probabilities(z, prototypes)
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         if self.settings.rounds == 1 or self.settings.target_weight == 0:
-            super()._adapt(target, prior)
+            super()._adapt(target, info)
         else:
             self._adapt_in_rounds(target)
 

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from transpl.methods.base import Method
+from transpl.methods.method_settings import SourceSettings, setting
+from transpl.methods.network_method import NetworkMethod
 from transpl.methods.registry import register
-from transpl.methods.settings import SourceSettings
 from transpl.methods.source_model import SourceModel
 from transpl.nn import SourceLoss
-from transpl.windows import Windows
+from transpl.windows import TargetInfo, Windows
 
 
 @dataclass(frozen=True)
 class NoAdaptSettings(SourceSettings):
-    """codes : the source phase trains the codes too, as the shared source model does; False is cross entropy alone,
-    the plain counterpart of the alignment methods
-    """
+    """Settings of NoAdapt."""
 
-    codes: bool = True
+    codes: bool = setting(
+        True,
+        "the source phase trains the codes too, as the shared source model does; False is cross entropy "
+        "alone, the plain counterpart of the alignment methods",
+    )
 
 
 @register("no-adapt", family="reference", needs="source", reference="-")
-class NoAdapt(Method):
+class NoAdapt(NetworkMethod):
     """The source classifier, unchanged."""
 
     Settings = NoAdaptSettings
@@ -34,5 +33,5 @@ class NoAdapt(Method):
     def source_for(self, model: SourceModel) -> SourceModel:
         return model.with_loss(SourceLoss(codes=self.settings.codes))
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         self.classifier = self.source.network

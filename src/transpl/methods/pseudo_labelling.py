@@ -10,30 +10,33 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transpl._utils.errors import check_choice, check_not_negative
-from transpl.methods.base import Method
-from transpl.methods.settings import AdaptSettings
+from transpl.methods.method_settings import AdaptSettings, setting
+from transpl.methods.network_method import NetworkMethod
 from transpl.nn import AdaptationSettings, History, Network, adapt_network, label_tensor, labelled_rows, window_rows
-from transpl.windows import PseudoLabels, Windows
+from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 
 @dataclass(frozen=True)
 class PseudoLabelSettings(AdaptSettings):
-    """top_ratio : the share of a batch's target rows, the most confident, that is learnt from
-    adapt_stopping : validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"
-    target_weight : of the cross entropy of target rows; with 0 there is nothing to learn, the source model stays
-    codes : go on training the codes, as TransPL does
-    relabel : "never", or label the target anew before "each epoch" with the network as it then is
-    """
+    """Settings of PseudoLabel."""
 
-    top_ratio: float = 0.5
-    adapt_stopping: str = "source"
-    target_weight: float = 1.0
-    codes: bool = True
-    relabel: str = "never"
+    top_ratio: float = setting(0.5, "the share of a batch's target rows, the most confident, that is learnt from")
+    adapt_stopping: str = setting(
+        "source",
+        'validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"',
+    )
+    target_weight: float = setting(
+        1.0,
+        "of the cross entropy of target rows; with 0 there is nothing to learn, the source model stays",
+    )
+    codes: bool = setting(True, "go on training the codes, as TransPL does")
+    relabel: str = setting(
+        "never",
+        '"never", or label the target anew before "each epoch" with the network as it then is',
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +48,7 @@ class PseudoLabelSettings(AdaptSettings):
         return AdaptationSettings(self.top_ratio, self.adapt_stopping, self.codes)
 
 
-class PseudoLabelMethod(Method):
+class PseudoLabelMethod(NetworkMethod):
     """Labels by the source model, then fine-tuning. Subclasses write `label`.
 
     After `adapt`, `label_record` holds the labels of the target under "initial" and, where it was labelled anew,
@@ -64,7 +67,7 @@ class PseudoLabelMethod(Method):
         self.check_target(target)
         return self._label_with(self.source.network, target)
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         labels = self.pseudo_label(target)
         self.label_record = {"initial": labels}
         if self.settings.target_weight == 0:

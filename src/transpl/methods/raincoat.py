@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_positive
 from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings
+from transpl.methods.method_settings import setting
 from transpl.methods.raincoat_network import HEADS, RaincoatNetwork, Seen
 from transpl.methods.registry import register
 from transpl.nn import (
@@ -33,29 +34,31 @@ from transpl.nn import (
     window_rows,
 )
 from transpl.nn.losses import SINKHORN_GRADIENTS, sinkhorn
-from transpl.windows import Windows
+from transpl.windows import TargetInfo, Windows
 
 
 @dataclass(frozen=True)
 class RaincoatSettings(JointSettings):
-    """reconstruction_weight : of the summed L1 errors, in both phases; 0 leaves the second phase out
-    modes : how many of the lowest frequencies are looked at, at most T // 2
-    cosine : take the spectrum of cos(x), as the authors do, rather than of x
-    head : "linear", on the features of time and frequency; or "shared", the network's own, on those of time alone
-    epsilon : blur of the transport; None is a twentieth of the mean cost
-    debiased : take out of the transport's cost what each domain costs by itself
-    transport_gradient : "unrolled" through the iterations, or the "envelope" of the regularised cost
-    """
+    """Settings of Raincoat."""
 
     weighting: str = "fixed"
-    sinkhorn_weight: float = 1.0
-    reconstruction_weight: float = 1e-4
-    modes: int = 64
-    cosine: bool = True
-    head: str = "linear"
-    epsilon: float | None = None
-    debiased: bool = False
-    transport_gradient: str = "unrolled"
+    sinkhorn_weight: float = setting(1.0, "weight of the term sinkhorn")
+    reconstruction_weight: float = setting(
+        1e-4,
+        "of the summed L1 errors, in both phases; 0 leaves the second phase out",
+    )
+    modes: int = setting(64, "how many of the lowest frequencies are looked at, at most T // 2")
+    cosine: bool = setting(True, "take the spectrum of cos(x), as the authors do, rather than of x")
+    head: str = setting(
+        "linear",
+        '"linear", on the features of time and frequency; or "shared", the network\'s own, on those of time alone',
+    )
+    epsilon: float | None = setting(None, "blur of the transport; None is a twentieth of the mean cost")
+    debiased: bool = setting(False, "take out of the transport's cost what each domain costs by itself")
+    transport_gradient: str = setting(
+        "unrolled",
+        '"unrolled" through the iterations, or the "envelope" of the regularised cost',
+    )
 
     presets: ClassVar = {
         "published": {
@@ -198,8 +201,8 @@ class Raincoat(JointMethod):
         model = seeded_module(self.seed + 1, RaincoatNetwork, network, *shape)
         return RaincoatObjective(model, self.weighting(), self.settings)
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
-        super()._adapt(target, prior)
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
+        super()._adapt(target, info)
         if self.settings.reconstruction_weight == 0:
             return
         aligned = self.classifier

@@ -1,24 +1,28 @@
-"""The methods by name. A file in this folder that registers a class is found; nothing else needs to know of it."""
+"""The methods by name. A file in this folder that registers a class is found; nothing else needs to know about it."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from transpl._utils.errors import invalid, require_deep
-from transpl.methods.settings import MethodSettings
+from transpl.methods.method_settings import PAPER, MethodSettings, settings_table
 
 if TYPE_CHECKING:
-    from transpl.methods.base import Method
+    from transpl.methods.contract import Method
     from transpl.nn import Execution
 
 FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
+_ORDER = (  # as in the paper's tables; other methods follow in the order of registration
+    *("no-adapt", "target-only", "deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat"),
+    *("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws"),
+    *("transpl-markov", "transpl-plus", "transpl-plus-ws", "transpl-plus-groups"),
+)
 
 _entries: dict[str, Entry] = {}
 _Class = TypeVar("_Class", bound="type[Method]")
@@ -26,7 +30,7 @@ _Class = TypeVar("_Class", bound="type[Method]")
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered method: its name, what it is, what it needs, where it was published."""
+    """A registered method: its name, what kind it is, what it needs and where it was published."""
 
     name: str
     method: type[Method]
@@ -43,9 +47,32 @@ class Entry:
         """Settings for a data set; see `MethodSettings.for_dataset`."""
         return self.method.Settings.for_dataset(dataset, preset, **changes)
 
+    def description(self) -> dict[str, Any]:
+        """Everything known about the method, as plain values for JSON."""
+        return {
+            "name": self.name,
+            "family": self.family,
+            "needs": self.needs,
+            "reference": self.reference,
+            "summary": self.summary,
+            "description": inspect.getdoc(self.method) or "",
+            "settings": [each._asdict() for each in settings_table(self.method.Settings)],
+            "presets": _presets(self.method.Settings),
+        }
+
 
 def register(name: str, *, family: str, needs: str, reference: str) -> Callable[[_Class], _Class]:
-    """Make a method available under a name; a class decorator."""
+    """Class decorator that makes a method available under a name.
+
+    Parameters
+    ----------
+    family
+        one of `FAMILIES`
+    needs
+        the data that the method needs, such as "source, target"
+    reference
+        the publication, or "-"
+    """
     if family not in FAMILIES:
         raise invalid("family", expected=f"one of {FAMILIES}", got=repr(family), advice="Use 'own' for a new kind.")
 
@@ -60,8 +87,10 @@ def register(name: str, *, family: str, needs: str, reference: str) -> Callable[
 
 
 def names() -> tuple[str, ...]:
-    """All registered names, by family, then in the order of the paper's tables."""
-    return tuple(sorted(entries(), key=_rank))
+    """All registered names: those of the paper's tables in their order, then the others."""
+    registered = list(entries())
+    rank = {name: i for i, name in enumerate(dict.fromkeys([*_ORDER, *registered]))}
+    return tuple(sorted(registered, key=rank.__getitem__))
 
 
 def entries() -> dict[str, Entry]:
@@ -74,9 +103,8 @@ def entry(name: str) -> Entry:
     """One registered method; an unknown name is refused."""
     known = entries()
     if name not in known:
-        raise invalid(
-            "method", expected=f"one of {', '.join(names())}", got=repr(name), advice="See `transpl methods`."
-        )
+        expected = f"one of {', '.join(names())}"
+        raise invalid("method", expected=expected, got=repr(name), advice="See `transpl methods`.")
     return known[name]
 
 
@@ -88,7 +116,11 @@ def create(
     preset: str = "paper",
     **changes: Any,
 ) -> Method:
-    """Make a method by name, with the settings for a data set and your `changes`."""
+    """Make a method by name, with the settings for a data set and your `changes`.
+
+    >>> create("softmax", dataset="wisdm", max_epochs=3).settings.top_ratio
+    0.2
+    """
     found = entry(name)
     return found.method(found.settings(dataset, preset, **changes), execution)
 
@@ -96,17 +128,19 @@ def create(
 @cache
 def _discover() -> None:
     require_deep("transpl.methods")
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"{__package__}.{module.name}")
+    package = importlib.import_module("transpl.methods")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
 
 
-# As in the paper's tables; a method that is not listed comes last, in the order of registration.
-_REFERENCES = ("no-adapt", "target-only")
-_ALIGNMENT = ("deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat")
-_LABELS = ("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws")
-_OWN = ("transpl-markov", "transpl-plus", "transpl-plus-ws", "transpl-plus-groups")
-_ORDER = _REFERENCES + _ALIGNMENT + _LABELS + _OWN
-
-
-def _rank(name: str) -> int:
-    return _ORDER.index(name) if name in _ORDER else len(_ORDER) + list(_entries).index(name)
+def _presets(settings: type[MethodSettings]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """By preset and data set, the values that it sets; those that the method ignores are left out."""
+    datasets = {**PAPER, **settings.known_data}
+    paper = {name: {**PAPER.get(name, {}), **settings.known_data.get(name, {})} for name in datasets}
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for preset, per_dataset in {"paper": paper, **settings.presets}.items():
+        found[preset] = {}
+        for dataset, values in per_dataset.items():
+            made = vars(settings.for_dataset(dataset, preset))
+            found[preset][dataset] = {key: value for key, value in values.items() if key in made and made[key] == value}
+    return found

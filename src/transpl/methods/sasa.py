@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice
 from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings
+from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.methods.sasa_network import ReadClassifier, Reader, Reading, SparseAssociations, UnitSummary
 from transpl.nn import Network, Rows, Weighting, seeded_module
@@ -23,20 +24,19 @@ FLOOR = 1e-6  # of a channel's structure gap, as published
 
 @dataclass(frozen=True)
 class SASASettings(JointSettings):
-    """variant : "full" aligns sparse associations; "adatime" is what AdaTime's code computes under this name: features
-    of unit length, and the distance of their means
-    intra_weight, inter_weight : of the associations within and between channels ("full")
-    mean_weight : of the distance of the means ("adatime")
-
-    The published weights are fixed. A learnt one grows as its loss falls, to hundreds of times the cross entropy's
+    """The published weights are fixed. A learnt one grows as its loss falls, to hundreds of times the cross entropy's
     at the floor of these losses.
     """
 
     weighting: str = "fixed"
-    variant: str = "full"
-    intra_weight: float = 5.0
-    inter_weight: float = 5.0
-    mean_weight: float = 1.0
+    variant: str = setting(
+        "full",
+        '"full" aligns sparse associations; "adatime" is what AdaTime\'s code computes under this name: '
+        "features of unit length, and the distance of their means",
+    )
+    intra_weight: float = setting(5.0, 'of the associations within and between channels ("full")')
+    inter_weight: float = setting(5.0, 'of the associations within and between channels ("full")')
+    mean_weight: float = setting(1.0, 'of the distance of the means ("adatime")')
 
     presets: ClassVar = {
         "adatime": {

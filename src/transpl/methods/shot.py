@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_not_negative
 from transpl.methods.labelling import shot_labels
 from transpl.methods.labelling.shot_labels import CONFIDENCE
+from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
@@ -37,7 +37,7 @@ from transpl.nn import (
     window_rows,
 )
 from transpl.nn.losses import diversity, mean_entropy_of
-from transpl.windows import PseudoLabels, Windows
+from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
 
@@ -48,28 +48,44 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SHOTSettings(PseudoLabelSettings):
-    r"""entropy_weight, diversity_weight, label_weight : of the terms of `SHOTObjective`; with all at 0 there is nothing
-        to learn, the source model stays. Diversity assumes that classes are about equally frequent in the target
-    adapt_epochs : the length of the training, for no validation tells when to stop; at most `max_epochs`
-    freeze_head : the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees
-    confidence : by "distance" to the centroids, or by the "entropy" of p
-    source_guard : keep the source model if the adapted one is worse than it and than a uniform guess, CE > ln K, on
-        held-out source
-    label_smoothing : of the source phase; 0.1 as published takes a source model of its own
-    with_source : learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`,
-        `adapt_stopping`, `target_weight` and `codes` count, which play no part otherwise; and the three weights above,
-        `adapt_epochs` and `source_guard` play none, nor is anything frozen
-    """
+    """Settings of SHOT."""
 
-    entropy_weight: float = 1.0
-    diversity_weight: float = 1.0
-    label_weight: float = 0.3
-    adapt_epochs: int = 15
-    freeze_head: bool = False
-    confidence: str = "distance"
-    source_guard: bool = True
-    label_smoothing: float = 0.0
-    with_source: bool = False
+    entropy_weight: float = setting(
+        1.0,
+        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
+        "stays. Diversity assumes that classes are about equally frequent in the target",
+    )
+    diversity_weight: float = setting(
+        1.0,
+        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
+        "stays. Diversity assumes that classes are about equally frequent in the target",
+    )
+    label_weight: float = setting(
+        0.3,
+        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
+        "stays. Diversity assumes that classes are about equally frequent in the target",
+    )
+    adapt_epochs: int = setting(
+        15,
+        "the length of the training, for no validation tells when to stop; at most `max_epochs`",
+    )
+    freeze_head: bool = setting(
+        False,
+        "the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees",
+    )
+    confidence: str = setting("distance", 'by "distance" to the centroids, or by the "entropy" of p')
+    source_guard: bool = setting(
+        True,
+        "keep the source model if the adapted one is worse than it and than a uniform guess, CE > ln K, "
+        "on held-out source",
+    )
+    label_smoothing: float = setting(0.0, "of the source phase; 0.1 as published takes a source model of its own")
+    with_source: bool = setting(
+        False,
+        "learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`, "
+        "`adapt_stopping`, `target_weight` and `codes` count, which play no part otherwise; and the three "
+        "weights above, `adapt_epochs` and `source_guard` play none, nor is anything frozen",
+    )
     relabel: str = "each epoch"
 
     def __post_init__(self) -> None:
@@ -162,9 +178,9 @@ class SHOT(PseudoLabelMethod):
         g = seen.z if self.settings.freeze_head else seen.hidden
         return shot_labels(g, seen.probabilities, self.settings.confidence)
 
-    def _adapt(self, target: Windows, prior: NDArray[np.float64] | None) -> None:
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
         if self.settings.with_source:
-            super()._adapt(target, prior)
+            super()._adapt(target, info)
             return
         labels = self.pseudo_label(target)
         network = self.source.network if not any(self.settings.weights().values()) else self._moved(target, labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transpl._utils.errors import check_choice
+from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import Network, class_probabilities
@@ -16,11 +17,13 @@ _FULL_WEIGHT = 3.0
 
 @dataclass(frozen=True)
 class SoftmaxSettings(PseudoLabelSettings):
-    r"""schedule : "constant" target weight, or Lee's "ramp": 0 in the first tenth of the epochs, then growing to
-    3 `target_weight` at six tenths; meant for relabel="each epoch"
-    """
+    """Settings of Softmax."""
 
-    schedule: str = "constant"
+    schedule: str = setting(
+        "constant",
+        '"constant" target weight, or Lee\'s "ramp": 0 in the first tenth of the epochs, then growing to 3 '
+        '`target_weight` at six tenths; meant for relabel="each epoch"',
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from transpl._utils.errors import invalid
-from transpl.methods.settings import SourceSettings
+from transpl.methods.method_settings import SourceSettings
 from transpl.nn import Execution, History, Network, SourceLoss, finalize, labelled_rows, new_network, train_network
 from transpl.windows import Labelled
 

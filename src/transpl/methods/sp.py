@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice
 from transpl.methods.labelling import Prototypes, cluster_probabilities, prototype_probabilities, stronger_of
+from transpl.methods.method_settings import setting
 from transpl.methods.ncp import NCP, NCPSettings
 from transpl.methods.registry import register
 
@@ -20,12 +21,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SPSettings(NCPSettings):
-    """matched : match clusters and classes one to one, as published; else a cluster keeps the class it started from
-    combine : "sp" alone, or "ncp+sp", the stronger of both opinions
-    """
+    """Settings of SP."""
 
-    matched: bool = True
-    combine: str = "sp"
+    matched: bool = setting(
+        True,
+        "match clusters and classes one to one, as published; else a cluster keeps the class it started from",
+    )
+    combine: str = setting("sp", '"sp" alone, or "ncp+sp", the stronger of both opinions')
 
     def __post_init__(self) -> None:
         super().__post_init__()

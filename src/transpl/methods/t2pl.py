@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from transpl._utils.errors import check_int
 from transpl.methods.labelling import t2pl_labels
+from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
 from transpl.nn import Network, head_outputs
@@ -14,13 +15,11 @@ from transpl.windows import PseudoLabels, Windows
 
 @dataclass(frozen=True)
 class T2PLSettings(PseudoLabelSettings):
-    r"""alpha : n / (K \alpha) neighbours vote
-    beta : n / (K \beta) rows per class are trusted, and as many vote
-    top_ratio : 1 learns from all rows, as published; the default is that of the other methods
-    """
+    """Settings of T2PL."""
 
-    alpha: int = 20
-    beta: int = 2
+    alpha: int = setting(20, r"n / (K \alpha) neighbours vote")
+    beta: int = setting(2, r"n / (K \beta) rows per class are trusted, and as many vote")
+    top_ratio: float = setting(0.5, "1 learns from all rows, as published; the default is that of the other methods")
     relabel: str = "each epoch"
 
     def __post_init__(self) -> None:

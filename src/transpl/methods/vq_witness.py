@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from transpl.council.witnesses.base import Arrays, Floats, Sight, as_arrays, register
 from transpl.council.witnesses.codes import TransitionWitness
-from transpl.methods.settings import SourceSettings
+from transpl.methods.method_settings import SourceSettings
 from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, cpu_threads, labelled_rows, train_network
 from transpl.windows import Labelled, Windows
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from conftest import TINY, make_waves
 
-from transpl.methods import Labelled, TransPLMethod, TransPLSettings
-from transpl.methods.transpl.explaining import explain, shift_report
+from transpl.methods import Labelled, TargetInfo, TransPLMethod, TransPLSettings
+from transpl.methods.transpl.paper_explanations import explain, shift_report
 from transpl.nn import Execution
 from transpl.windows import as_windows
 
@@ -22,6 +22,11 @@ NAMES = ("acc", "gyro")
 X, _ = make_waves(16, 2, gain=1.5)
 TARGET = as_windows(X)
 SHORTER = as_windows([window[:, : 32 - 4 * (i % 5) - i % 3] for i, window in enumerate(X)])
+
+
+def adapt(method, mode="markov", prior=None):
+    method.adapt_mode = mode
+    method.adapt(TARGET, TargetInfo(prior=prior))
 
 
 def labelled(n, seed):
@@ -52,7 +57,7 @@ PRIORS = (None, np.array([0.7, 0.2, 0.1]), np.array([1.0, 0.0, 1.0]))
 @pytest.mark.parametrize("adapted", [False, True])
 def test_parts_give_the_probabilities_of_pseudo_label(method, target, adapted):
     if adapted:
-        method.adapt(TARGET, np.array([0.5, 0.4, 0.1]), mode="markov")
+        adapt(method, prior=np.array([0.5, 0.4, 0.1]))
     plain = method.settings
     for smoothing, length, alignment, prior in product(
         ("floor", "additive"), ("transitions", "codes"), (True, False), PRIORS
@@ -69,7 +74,7 @@ def test_parts_give_the_probabilities_of_pseudo_label(method, target, adapted):
 
 def test_channels_that_all_shifted_away_count_alike_and_are_warned_of_once(method):
     method.settings = replace(method.settings, sigma=1e-6)
-    method.adapt(TARGET, mode="markov")
+    adapt(method)
     with pytest.warns(UserWarning, match="every channel has shifted away") as said:
         e = explain(method, TARGET, CLASSES, NAMES)
     assert len(said) == 1
@@ -83,14 +88,14 @@ def test_channels_that_all_shifted_away_count_alike_and_are_warned_of_once(metho
 @pytest.mark.parametrize("mode", ["source", "markov", "finetune"])
 def test_answers_are_those_of_predict_proba(method, mode):
     if mode != "source":
-        method.adapt(TARGET, np.array([0.5, 0.4, 0.1]), mode)
+        adapt(method, mode, np.array([0.5, 0.4, 0.1]))
     e = explain(method, TARGET, CLASSES, NAMES, np.array([0.1, 0.8, 0.1]))
     assert e.mode == mode
     np.testing.assert_allclose(e.answers, method.predict_proba(TARGET), atol=1e-12)
 
 
 def test_weights_and_distances_are_those_of_the_target(method):
-    method.adapt(TARGET, mode="markov")
+    adapt(method)
     e = explain(method, TARGET[:4], CLASSES, NAMES)
     counts = method.state.target_counts
     assert np.array_equal(e.distances, method.channel_distances(counts))
@@ -115,7 +120,7 @@ def test_nearest_windows_are_of_the_source(method):
 
 
 def test_explaining_changes_nothing(method):
-    method.adapt(TARGET, np.array([0.5, 0.4, 0.1]), "markov")
+    adapt(method, prior=np.array([0.5, 0.4, 0.1]))
     before = method.predict_proba(TARGET)
     e = explain(method, TARGET, CLASSES, NAMES)
     e.prior[:] = 0
@@ -124,7 +129,7 @@ def test_explaining_changes_nothing(method):
 
 
 def test_what_shifted_is_what_the_method_weighs_by(method):
-    method.adapt(TARGET, mode="markov")
+    adapt(method)
     report, counts = shift_report(method, CLASSES, NAMES), method.state.target_counts
     np.testing.assert_allclose(report.distances, method.channel_distances(counts), atol=1e-15)
     np.testing.assert_allclose(report.weights, method.channel_weights(counts), atol=1e-15)
@@ -136,7 +141,7 @@ def test_what_shifted_is_what_the_method_weighs_by(method):
 
 def test_a_shift_between_smoothed_counts(method):
     method.settings = replace(method.settings, smoothing="pseudocount")
-    method.adapt(TARGET, mode="markov")
+    adapt(method)
     report = shift_report(method, CLASSES, NAMES)
     np.testing.assert_allclose(report.distances, method.channel_distances(method.state.target_counts), atol=1e-15)
     p, q = (
@@ -157,6 +162,6 @@ def test_class_proportions_of_the_target_are_the_mean_vote_of_the_windows_that_w
 
 def test_a_model_of_old_has_no_neighbours_and_takes_class_shares_from_its_counts(method):
     method.state.source_codes = None
-    method.adapt(TARGET, mode="markov")
+    adapt(method)
     assert explain(method, TARGET, CLASSES, NAMES).nearest is None
     assert shift_report(method, CLASSES, NAMES).source_shares.tolist() == [0.5, 0.5, 0.0]

@@ -32,6 +32,11 @@ def method() -> Method:
 TARGET = labelled(16, 2, gain=1.5).windows
 
 
+def adapt(method, target, mode):
+    method.adapt_mode = mode
+    method.adapt(target)
+
+
 def test_pseudo_labels_are_the_papers_equations_on_the_networks_codes(method):
     codes = method.codes(TARGET)
     counts = markov.TransitionCounts.from_codes(codes, 4)
@@ -63,19 +68,19 @@ def test_identical_target_gives_distance_zero_and_weight_one(method):
 
 
 def test_channel_order_does_not_change_the_markov_labels(method):
-    method.adapt(TARGET, mode="markov")
+    adapt(method, TARGET, "markov")
     before = method.pseudo_label(TARGET).probabilities
     turned = as_windows(TARGET.values[:, ::-1])
     method.state.class_counts = markov.TransitionCounts(method.state.class_counts.counts[:, ::-1])
-    method.adapt(turned, mode="markov")
+    adapt(method, turned, "markov")
     assert np.allclose(method.pseudo_label(turned).probabilities, before, atol=1e-12)
 
 
 def test_order_of_target_windows_does_not_change_the_markov_labels(method):
     order = np.random.default_rng(0).permutation(16)
-    method.adapt(TARGET, mode="markov")
+    adapt(method, TARGET, "markov")
     before = method.pseudo_label(TARGET).probabilities
-    method.adapt(TARGET[order], mode="markov")
+    adapt(method, TARGET[order], "markov")
     assert np.allclose(method.pseudo_label(TARGET[order]).probabilities, before[order], atol=1e-12)
 
 
@@ -86,7 +91,7 @@ def test_order_of_target_windows_does_not_change_the_markov_labels(method):
 def passes(method, monkeypatch):
     """How many windows each pass of the encoder saw; chunks are of three windows."""
     seen, codes = [], method.codes
-    monkeypatch.setattr("transpl.methods.transpl.codes.CHUNK", 3)
+    monkeypatch.setattr("transpl.methods.transpl.transpl_method.CHUNK", 3)
     monkeypatch.setattr(method, "codes", lambda windows: seen.append(len(windows)) or codes(windows))
     return seen
 
@@ -95,9 +100,9 @@ def passes(method, monkeypatch):
 def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
     found = []
     for size in (4096, 5):
-        monkeypatch.setattr("transpl.methods.transpl.codes.CHUNK", size)
+        monkeypatch.setattr("transpl.methods.transpl.transpl_method.CHUNK", size)
         if adapted:
-            method.adapt(TARGET, mode="markov")
+            adapt(method, TARGET, "markov")
             method.add_target(TARGET)
         found.append((method.state.target_counts, *method.pseudo_label(TARGET)))
     for whole, pieces in zip(*found, strict=True):
@@ -106,7 +111,7 @@ def test_chunks_change_neither_counts_nor_labels(method, monkeypatch, adapted):
 
 def test_adapting_without_training_costs_one_pass_of_the_encoder_and_counts_nothing_else(method, passes, monkeypatch):
     monkeypatch.setattr(method, "vote", lambda *_: pytest.fail("no label is needed"))
-    method.adapt(TARGET, mode="markov")
+    adapt(method, TARGET, "markov")
     assert passes == [3, 3, 3, 3, 3, 1]
 
 
@@ -122,7 +127,7 @@ def test_fine_tuning_encodes_the_target_once(method, passes):
 
 def test_channels_that_all_shifted_away_are_said_once(method, passes):
     method.settings = replace(SETTINGS, sigma=1e-3)
-    method.adapt(TARGET, mode="markov")
+    adapt(method, TARGET, "markov")
     with pytest.warns(UserWarning, match="every channel has shifted away") as said:
         method.predict_proba(TARGET)
     assert len(said) == 1
@@ -134,7 +139,7 @@ def test_a_memory_mapped_target_is_adapted_to_like_an_array(method, tmp_path):
     for mode in ("markov", "finetune"):
         found = []
         for target in (TARGET, mapped):
-            method.adapt(target, mode=mode)
+            adapt(method, target, mode)
             found.append(method.predict_proba(target))
         assert np.array_equal(*found)
 

@@ -7,7 +7,7 @@ import pytest
 
 from transpl.markov import confidence
 from transpl.methods import TransPLSettings
-from transpl.methods.transpl.vote import Vote
+from transpl.methods.transpl.transpl_state import Vote
 
 # (K, D, n_c, n_c): class 0 stays in code 0, class 1 leaves it.
 LOG_P = np.log([[[[0.9, 0.1], [0.5, 0.5]]], [[[0.1, 0.9], [0.5, 0.5]]]])

@@ -19,7 +19,7 @@ from transpl.estimator.classifier import TransPL
 from transpl.estimator.variants import check_mode
 from transpl.jobs.many.adapted import AdaptedTarget
 from transpl.jobs.many.folder import TargetFolder
-from transpl.jobs.many.parcel import Rows, parcelled, source_alone
+from transpl.jobs.many.parcel import Rows, parcelled
 from transpl.jobs.many.targets import TargetFile, as_target, identity
 from transpl.jobs.many.work import Task, Work
 from transpl.jobs.results import class_shares
@@ -72,7 +72,7 @@ def adapt_many(
     check_workers(jobs, backend, retries, address)
     home = _checked_home(out, address)
     _check_targets(targets, home)
-    alone = source_alone(model)
+    alone = model.unadapted()
     shares = _checked_priors(alone, priors or {}, targets)
     names = _checked_names(channel_names, alone.n_channels_)
     if names is not None and alone.channel_names is None:

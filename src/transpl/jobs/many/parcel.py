@@ -51,13 +51,6 @@ def parcelled(model: TransPL, rows: Rows | None, near: Path | None) -> Iterator[
             _read.cache_clear()
 
 
-def source_alone(model: TransPL) -> TransPL:
-    """The model as `fit` left it; `model` itself stays as it is."""
-    alone = copy.copy(model)
-    alone.method_ = model.fitted_method().unadapted()
-    return alone
-
-
 @lru_cache(maxsize=1)
 def _read(folder: Path) -> tuple[TransPL, Rows | None]:
     model = TransPL.load(folder)

@@ -1,5 +1,1 @@
-"""The paper's method (Kim and Lee, ICML 2025) and its variants."""
-
-from transpl.methods.transpl import markov, method, ws
-
-__all__ = ["markov", "method", "ws"]
+"""TransPL, the paper's method (Kim and Lee, ICML 2025), and two variants of it."""

@@ -7,7 +7,7 @@ from conftest import refusal
 
 from transpl.methods import TransPLSettings
 from transpl.methods.deepcoral import DeepCORALSettings
-from transpl.methods.settings import AdaptSettings, SourceSettings
+from transpl.methods.method_settings import AdaptSettings, SourceSettings
 
 
 def test_the_source_part_is_all_that_a_source_model_depends_on():

@@ -1,21 +1,23 @@
-"""What a fitted method can say about its labels and its target, as plain data."""
+"""Explanations of TransPL: labels taken apart, what shifted, and drift, as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl import markov
 from transpl._utils.errors import InputError
-from transpl.markov import Drift, Explanation, NearestWindows, ShiftReport, check_prior, measure_drift, nearest_windows
-from transpl.methods.transpl.method import TransPLMethod
-from transpl.methods.transpl.state import TransPLState
-from transpl.methods.transpl.vote import Codes, Vote
+from transpl.markov import Drift, Explanation, ShiftReport, measure_drift, nearest_windows
+from transpl.methods.contract import Floats
+from transpl.methods.transpl.transpl_state import Codes, Vote
 from transpl.windows import Windows
+
+if TYPE_CHECKING:
+    from transpl.methods.transpl.transpl_method import TransPLMethod
 
 
 def explain(
@@ -23,15 +25,18 @@ def explain(
     windows: Windows,
     classes: NDArray,
     channel_names: Sequence[str],
-    prior: NDArray[np.float64] | None = None,
+    prior: Floats | None = None,
     nearest: int = 3,
 ) -> Explanation:
     """Take `method.pseudo_label(windows, prior)` apart; the parts give its probabilities again.
 
     nearest : how many source windows to find for each
     """
-    settings, (state, codes) = method.settings, _voting(method, windows, prior)
+    settings, state, codes = method.settings, method.state_for(prior), method.codes(windows)
+    if state.target_counts is None:  # as in `pseudo_label`: the windows are themselves the target sample
+        state = replace(state, target_counts=method.count_codes(codes))
     assert state.target_counts is not None
+    known = state.source_codes
     distances = method.channel_distances(state.target_counts)
     weights = method.trust(distances)
     vote = method.vote(state, weights)
@@ -52,14 +57,8 @@ def explain(
         length=settings.length,
         confidence_rule=settings.confidence,
         signals=_signals(windows),
-        nearest=_nearest(state, codes, vote.shares, classes, nearest),
+        nearest=None if known is None else nearest_windows(codes, known, vote.shares, classes, nearest),
     )
-
-
-def _voting(method: TransPLMethod, windows: Windows, prior: NDArray[np.float64] | None) -> tuple[TransPLState, Codes]:
-    """The state that `pseudo_label` labels these windows with, and their codes."""
-    state = method.state if prior is None else replace(method.state, prior=check_prior(prior, method.n_classes))
-    return method.at_home(windows, state) if state.target_counts is None else (state, method.codes(windows))
 
 
 def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -106,16 +105,8 @@ def _source_codes(method: TransPLMethod) -> Codes:
     return method.state.source_codes.codes
 
 
-def _nearest(
-    state: TransPLState, codes: Codes, shares: NDArray[np.float64], classes: NDArray, n: int
-) -> NearestWindows | None:
-    if state.source_codes is None:
-        return None
-    return nearest_windows(codes, state.source_codes, shares, classes, n)
-
-
-def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) -> NDArray[np.float64]:
-    """What `predict_proba` says; where the vote answers, by the prior given to `adapt`, all it needs is at hand."""
+def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) -> Floats:
+    """`predict_proba` of the windows; in mode "markov" the vote itself, with the prior given to `adapt`."""
     state = method.state
     if state.mode != "markov":
         return method.predict_proba(windows)
@@ -123,7 +114,7 @@ def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) 
 
 
 def _signals(windows: Windows) -> NDArray[np.float32]:
-    """The windows, NaN behind the end of shorter ones."""
+    """The values of the windows, NaN after the end of shorter ones."""
     values = windows.in_memory().values
     if not windows.ragged:
         return values
@@ -131,8 +122,8 @@ def _signals(windows: Windows) -> NDArray[np.float32]:
     return np.where(ended[:, None], np.float32(np.nan), values)
 
 
-def _source_shares(method: TransPLMethod) -> NDArray[np.float64]:
-    """Class proportions of the source's windows; a model of old does not know them, and takes its transitions."""
+def _source_shares(method: TransPLMethod) -> Floats:
+    """Class proportions of the source's windows; an old model without source codes takes those of its transitions."""
     state = method.state
     if state.source_codes is None:
         counted = state.class_counts.counts.sum(axis=(1, 2, 3))

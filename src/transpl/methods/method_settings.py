@@ -1,14 +1,14 @@
-"""What decides the numbers of a method, as frozen dataclasses that build on one another.
+"""Settings of methods: frozen dataclasses that build on one another, each setting declared once with its help text.
 
-`MethodSettings` hold what every method has. `SourceSettings` describe a source model and nothing else: methods whose
-source settings agree share one.
+`SourceSettings` describe the source model and nothing else: methods whose source settings are equal share one. The
+estimator's parameters, `transpl methods`, the command line and the documentation take defaults and help from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from transpl._utils.errors import check_choice, check_int, check_positive, invalid
 
@@ -40,17 +40,46 @@ PAPER: Preset = {
 }
 
 
+def setting(default: Any, help: str) -> Any:
+    """A field of a settings dataclass with its help text."""
+    return field(default=default, metadata={"help": help})
+
+
+class Setting(NamedTuple):
+    """One field of a settings dataclass."""
+
+    name: str
+    default: Any
+    help: str
+
+
+def settings_table(settings: type) -> list[Setting]:
+    """The fields of a settings dataclass, in order.
+
+    A field that a subclass declares again without a help text keeps the text of the class above.
+    """
+    helps: dict[str, str] = {}
+    for ancestor in reversed(settings.__mro__):
+        own = getattr(ancestor, "__dataclass_fields__", {}).values()
+        helps |= {each.name: each.metadata["help"] for each in own if "help" in each.metadata}
+    return [
+        Setting(
+            each.name,
+            each.default if each.default_factory is MISSING else each.default_factory(),
+            helps.get(each.name, ""),
+        )
+        for each in fields(settings)
+    ]
+
+
 def recorded(settings: MethodSettings) -> dict[str, Any]:
-    """All values by name, and those that older runs are recorded with: runs are named by these."""
+    """The values that name a run: all settings, and those of older versions that have one value left."""
     return {**settings.retired, **asdict(settings)}
 
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """What every method has.
-
-    random_state : seed of everything random
-    """
+    """What every method has."""
 
     presets: ClassVar[Mapping[str, Preset]] = {}
     # What the method has to know of a data set, such as the names of its channels; the same in every preset.
@@ -58,7 +87,7 @@ class MethodSettings:
     # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
     retired: ClassVar[Mapping[str, Any]] = {}
 
-    random_state: int = 0
+    random_state: int = setting(0, "seed of everything random")
 
     def __post_init__(self) -> None:
         check_int("random_state", self.random_state, least=0)
@@ -93,42 +122,30 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class SourceSettings(MethodSettings):
-    """The network and the source phase; the paper's values for UCIHAR by default.
+    """The network and the source phase; the paper's values for UCIHAR by default."""
 
-    patch_length : time steps per code
-    width : size d of a latent vector
-    n_coarse : codes in the coarse codebook
-    n_fine : codes in the fine codebook; 0 is a single codebook
-    n_layers : layers of the encoder
-    n_heads : attention heads of a layer
-    dropout : share of activations that training drops
-    commitment : weight of the pull of latent vectors towards their codes
-    residual : what the fine codebook sees, "normalised" (the paper's print) or "raw" (its authors' code)
-    cls_trainable : learn the vector in front of every channel's patches; without, it stays as drawn (authors' code)
-    source_lr : learning rate of the source phase
-    weight_decay : AdamW's, in every phase
-    batch_size : rows per step, in every phase
-    max_epochs : at most so many epochs per phase
-    check_every : epochs between two looks at the validation loss
-    source_patience : looks without gain after which the source phase stops
-    """
-
-    patch_length: int = 8
-    width: int = 64
-    n_coarse: int = 8
-    n_fine: int = 64
-    n_layers: int = 2
-    n_heads: int = 8
-    dropout: float = 0.3
-    commitment: float = 0.25
-    residual: str = "normalised"
-    cls_trainable: bool = False
-    source_lr: float = 5e-4
-    weight_decay: float = 0.01
-    batch_size: int = 32
-    max_epochs: int = 200
-    check_every: int = 2
-    source_patience: int = 2
+    patch_length: int = setting(8, "time steps per code")
+    width: int = setting(64, "size d of a latent vector")
+    n_coarse: int = setting(8, "codes in the coarse codebook")
+    n_fine: int = setting(64, "codes in the fine codebook; 0 is a single codebook")
+    n_layers: int = setting(2, "layers of the encoder")
+    n_heads: int = setting(8, "attention heads of a layer")
+    dropout: float = setting(0.3, "share of activations that training drops")
+    commitment: float = setting(0.25, "weight of the pull of latent vectors towards their codes")
+    residual: str = setting(
+        "normalised",
+        'what the fine codebook sees, "normalised" (the paper\'s print) or "raw" (its authors\' code)',
+    )
+    cls_trainable: bool = setting(
+        False,
+        "learn the vector in front of every channel's patches; without, it stays as drawn (authors' code)",
+    )
+    source_lr: float = setting(5e-4, "learning rate of the source phase")
+    weight_decay: float = setting(0.01, "AdamW's, in every phase")
+    batch_size: int = setting(32, "rows per step, in every phase")
+    max_epochs: int = setting(200, "at most so many epochs per phase")
+    check_every: int = setting(2, "epochs between two looks at the validation loss")
+    source_patience: int = setting(2, "looks without gain after which the source phase stops")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -173,16 +190,11 @@ class SourceSettings(MethodSettings):
 
 @dataclass(frozen=True)
 class AdaptSettings(SourceSettings):
-    """The source phase, and a second phase that sees the target.
+    """The source phase, and a second phase that sees the target."""
 
-    adapt_lr : learning rate of the phase that sees the target
-    adapt_patience : looks at the validation loss without gain after which it stops
-    warmup_steps : steps over which its learning rate grows from 0
-    """
-
-    adapt_lr: float = 5e-4
-    adapt_patience: int = 5
-    warmup_steps: int = 50
+    adapt_lr: float = setting(5e-4, "learning rate of the phase that sees the target")
+    adapt_patience: int = setting(5, "looks at the validation loss without gain after which it stops")
+    warmup_steps: int = setting(50, "steps over which its learning rate grows from 0")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,382 @@
+"""The contract of a method: learn from a labelled source, adapt to an unlabelled target, predict.
+
+The benchmark runs every `Method`. The estimator needs more of the two methods behind its variants, an
+`ExplainableMethod`. Nothing here needs torch, and no method can reach the labels of the target.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transpl._utils.errors import InputError, invalid
+from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts, check_prior
+from transpl.methods.method_settings import MethodSettings
+from transpl.windows import Labelled, LearntRows, PseudoLabels, TargetInfo, Windows
+
+if TYPE_CHECKING:
+    from transpl.council import CouncilExplanation, Estimate, Standing
+    from transpl.methods.source_model import SourceModel
+    from transpl.nn import Execution
+
+MODES = ("finetune", "markov")
+
+Floats = NDArray[np.float64]
+History = list[dict[str, float]]  # one record per epoch
+
+_ADVICE_NOT_USED = {
+    "prior": "Leave it out, or choose a method that ends in -ws.",
+    "few_labels": "Leave them out, or use the method transpl.",
+    "groups": "This method labels every window by itself; use variant='plus', or the method transpl-plus-groups.",
+    "smooth": "This method labels every window by itself; use variant='plus'.",
+}
+_ADVICE_REQUIRED = {
+    "prior": "Pass the target's class proportions.",
+    "groups": "Pass the recording or patient of every window, or use transpl-plus.",
+}
+
+
+class Method(ABC):
+    """A method of domain adaptation.
+
+    Subclasses write `fit_source`, `start_from`, `_adapt` and `predict_proba`; most inherit all but `_adapt` from
+    `NetworkMethod`. Labels are class indices 0..K-1, windows are checked already.
+
+    Attributes
+    ----------
+    Settings
+        its frozen dataclass of settings
+    uses
+        the parts of `TargetInfo` that `adapt` can use; any other part is refused
+    requires
+        the parts of `TargetInfo` that `adapt` cannot do without
+    starts_from_source
+        whether it starts from the trained source network; otherwise it needs the source's rows only
+    equal_length
+        whether all windows must have the same length
+    uses_target_labels
+        True for an upper bound, which gets labelled target windows as its source
+    label_record
+        pseudo-labels of the target by name, such as "initial"
+    details
+        facts about the last adaptation, as plain values for JSON
+    learnt_rows
+        the target rows that training used, so that the benchmark can score their labels
+    """
+
+    Settings: ClassVar[type[MethodSettings]]
+    uses: ClassVar[frozenset[str]] = frozenset()
+    requires: ClassVar[frozenset[str]] = frozenset()
+    starts_from_source: ClassVar[bool] = True
+    equal_length: ClassVar[bool] = False
+    uses_target_labels: ClassVar[bool] = False
+
+    def __init__(self, settings: MethodSettings | None = None, execution: Execution | None = None) -> None:
+        self.settings: MethodSettings = self.Settings() if settings is None else settings
+        self.execution = execution
+        self.label_record: dict[str, PseudoLabels] = {}
+        self.details: dict[str, Any] = {}
+        self.learnt_rows: LearntRows | None = None
+
+    @abstractmethod
+    def fit_source(self, source: Labelled, validation: Labelled | None = None) -> None:
+        """Learn from labelled source windows; `validation` holds out source windows for methods that need them."""
+
+    @abstractmethod
+    def start_from(self, model: SourceModel) -> None:
+        """Start from a source model that other methods may share; it is not modified."""
+
+    def source_for(self, model: SourceModel) -> SourceModel:
+        """The source model that this method starts from, given the shared one; the same unless it trains its own."""
+        return model
+
+    def adapt(self, target: Windows, info: TargetInfo | None = None) -> None:
+        """Adapt to unlabelled target windows, always starting from the source model.
+
+        info : what is known about the target beside its windows
+        """
+        self.check_target(target)
+        info = self.check_info(TargetInfo() if info is None else info, len(target))
+        self.details, self.learnt_rows = {}, None
+        self._adapt(target, info)
+
+    @abstractmethod
+    def _adapt(self, target: Windows, info: TargetInfo) -> None:
+        """Adapt; both arguments have been checked."""
+
+    @abstractmethod
+    def predict_proba(self, windows: Windows, groups: NDArray[np.int64] | None = None, smooth: bool = False) -> Floats:
+        """Class probabilities (n, K) by the adapted classifier, or by the source's before any adaptation.
+
+        groups, smooth : as in `TargetInfo`, for methods that use them
+        """
+
+    def pseudo_label(self, target: Windows) -> PseudoLabels:
+        """Label windows the way the method labels its target."""
+        return PseudoLabels.from_probabilities(self.predict_proba(target))
+
+    def one_shot_labels(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
+        """Label windows with the source model alone, before any adaptation."""
+        self.check_target(target)
+        self.check_info(TargetInfo(prior=prior), len(target))
+        return self.pseudo_label(target)
+
+    def features(self, windows: Windows) -> Floats | None:
+        """The features (n, width) that the last classifier sees; None if the method has none."""
+        return None
+
+    @property
+    def history(self) -> dict[str, History]:
+        """One plain record per epoch, by phase."""
+        return {}
+
+    @property
+    def seed(self) -> int:
+        return self.settings.random_state
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def n_channels(self) -> int: ...
+
+    @property
+    def shortest_window(self) -> int:
+        """The fewest time steps that a window must have."""
+        return self.settings.shortest_window
+
+    def check_target(self, target: Windows) -> None:
+        """Raise unless the windows fit those of the source."""
+        if not isinstance(target, Windows):
+            raise invalid("target", expected="Windows", got=type(target).__name__, advice="Wrap it: as_windows(X).")
+        if target.n_channels != self.n_channels:
+            expected, advice = f"{self.n_channels} channels", "Use the source's channels."
+            raise invalid("target", expected=expected, got=target.n_channels, advice=advice)
+        if target.lengths.min() < self.shortest_window:
+            expected = f"windows of at least {self.shortest_window} steps"
+            raise invalid("target", expected=expected, got=target.lengths.min(), advice="Cut longer windows.")
+
+    def check_info(self, info: TargetInfo, n: int, *, complete: bool = True) -> TargetInfo:
+        """Refuse parts that this method does not use, check the others for n windows, and normalise the prior.
+
+        complete : also refuse when a required part is missing
+        """
+        given = [part for part in ("prior", "few_labels", "groups") if getattr(info, part) is not None]
+        for part in [*given, "smooth"] if info.smooth else given:
+            if part not in self.uses | self.requires:
+                raise invalid(part, expected="None for this method", got="a value", advice=_ADVICE_NOT_USED[part])
+        for part in sorted(self.requires - set(given)) if complete else ():
+            raise invalid(part, expected="a value for this method", got=None, advice=_ADVICE_REQUIRED[part])
+        info.check(n, self.n_classes)
+        return info if info.prior is None else replace(info, prior=check_prior(info.prior, self.n_classes))
+
+    def _not_fitted(self) -> InputError:
+        return InputError(f"{type(self).__name__} is not fitted. Call fit_source first.")
+
+
+class TargetStream(Protocol):
+    """A new target that need not fit in memory. It is read twice: to adapt, and to be labelled."""
+
+    def row(self, n_channels: int, n_steps: int) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+        """Shape and type of an encoded window, so that the caller can store them; None if windows are not encoded."""
+
+    def encode(self, windows: Windows) -> NDArray:
+        """Encode windows, (n, *shape)."""
+
+    def adapt(self, parts: Iterable[Any], n: int) -> TransitionCounts:
+        """Adapt to n windows without a gradient step and return the target's counts by channel.
+
+        parts : what `encode` returned, or `Windows`, one part after the other
+        """
+
+    def probabilities(self, part: Any) -> Floats:
+        """Class probabilities (n, K) of a part, after `adapt`."""
+
+
+class ExplainableMethod(Method):
+    """What the estimator needs of the method behind a variant: made of parameters, explained, streamed and saved.
+
+    K classes, D channels, n_c codes.
+
+    Attributes
+    ----------
+    variant
+        the estimator's name for it
+    needs_validation
+        whether `fit_source` needs held-out source windows
+    only_patches
+        whether the end of a window that fills no patch is ignored
+    adapt_mode
+        how `adapt` adapts, one of `MODES`
+    """
+
+    variant: ClassVar[str]
+    needs_validation: ClassVar[bool]
+    only_patches: ClassVar[bool]
+    adapt_mode: str
+
+    @classmethod
+    @abstractmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """Make an unfitted method of the parameters of `TransPL`, with a whole number as `random_state`."""
+
+    @abstractmethod
+    def with_params(self, params: Mapping[str, Any]) -> Self:
+        """A copy that adapts with other parameters; refused if they would have fitted another source model."""
+
+    @abstractmethod
+    def set_execution(self, params: Mapping[str, Any]) -> None:
+        """Take over the parameters that decide where and how fast it runs, and no number."""
+
+    @abstractmethod
+    def check_machine(self) -> None:
+        """Raise if this machine cannot run it, for example because it has no such device."""
+
+    @abstractmethod
+    def source_settings(self) -> dict[str, Any]:
+        """The plain values that decide what `fit_source` learns."""
+
+    @abstractmethod
+    def number_source_rows(self, rows: NDArray[np.integer]) -> None:
+        """Give the source's windows the row numbers that the caller knows them by."""
+
+    @abstractmethod
+    def remember_source(self, source: Labelled, validation: Labelled | None) -> None:
+        """Give a loaded model the source rows, which are not saved with it."""
+
+    @abstractmethod
+    def adapts_with_source(self, mode: str) -> bool:
+        """Whether `adapt` uses source rows in this mode."""
+
+    @property
+    @abstractmethod
+    def holds_source_rows(self) -> bool: ...
+
+    @abstractmethod
+    def source_rows(self) -> tuple[Labelled, Labelled | None]:
+        """The source's rows and its held-out rows; raises for a loaded model without them."""
+
+    @abstractmethod
+    def add_target(self, target: Windows) -> None:
+        """Count more target windows, without a gradient step."""
+
+    @abstractmethod
+    def new_target(self) -> TargetStream:
+        """Begin a new target from the source model; this method stays as it is."""
+
+    @abstractmethod
+    def unadapted(self) -> Self:
+        """A copy of the source model alone."""
+
+    @abstractmethod
+    def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
+        """Label windows the way a target is labelled; before any adaptation they are themselves the target sample."""
+
+    @abstractmethod
+    def explain(
+        self,
+        windows: Windows,
+        classes: NDArray,
+        channel_names: Sequence[str],
+        prior: Floats | None = None,
+        nearest: int = 3,
+    ) -> Explanation | CouncilExplanation:
+        """Take `pseudo_label(windows, prior)` apart, with so many nearest source windows for each."""
+
+    @abstractmethod
+    def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
+        """What shifted between the source and the target; only if there are `target_counts`."""
+
+    @abstractmethod
+    def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
+        """Which channels moved further from the source, or from a reference, than chance would move them.
+
+        options : level, n_shuffles and block of `measure_drift`
+        """
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What has been learnt, as far as JSON can hold it."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray]:
+        """What has been learnt, as named arrays."""
+
+    @abstractmethod
+    def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
+        """Learn it all again from `facts` and `arrays`.
+
+        Others raise KeyError, TypeError, ValueError or RuntimeError.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that decides predictions."""
+
+    @property
+    @abstractmethod
+    def mode(self) -> str:
+        """Which classifier answers: "source", or the mode of the last adaptation."""
+
+    @property
+    @abstractmethod
+    def seconds(self) -> dict[str, float]:
+        """How long each phase took."""
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The share of target windows that are labelled correctly, estimated without labels; None if unknown."""
+        return None
+
+    def standings(self) -> list[Standing]:
+        """The witnesses and their estimated accuracy on the target, the most reliable first."""
+        return []
+
+    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
+        """The shifts of the target's sensors that were undone, one sentence each."""
+        return ()
+
+    @property
+    @abstractmethod
+    def codebook(self) -> Floats:
+        """Code vectors (n_c, d)."""
+
+    @property
+    @abstractmethod
+    def codebook_usage(self) -> dict[str, CodebookUsage]:
+        """Per codebook, how often each code occurs in the source."""
+
+    @property
+    @abstractmethod
+    def decoded_codes(self) -> dict[str, Floats]:
+        """The piece of signal that each code stands for, per codebook (codes, steps)."""
+
+    @property
+    @abstractmethod
+    def class_counts(self) -> TransitionCounts:
+        """The counts by class that labels are made of, (K, D, n_c, n_c)."""
+
+    @property
+    @abstractmethod
+    def source_counts(self) -> TransitionCounts:
+        """(D, n_c, n_c)."""
+
+    @property
+    @abstractmethod
+    def target_counts(self) -> TransitionCounts | None:
+        """(D, n_c, n_c); None before any adaptation."""
+
+    @abstractmethod
+    def channel_distances(self, target_counts: TransitionCounts) -> Floats:
+        """How far each channel moved, (D,)."""
+
+    @abstractmethod
+    def trust(self, distances: Floats) -> Floats:
+        """The weight of channels that moved so far, (D,); all ones without channel alignment."""

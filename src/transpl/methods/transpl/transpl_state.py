@@ -1,0 +1,160 @@
+"""What TransPL has learnt, how it votes with it, and how it is stored as plain facts and named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transpl.markov import (
+    CodebookUsage,
+    SourceCodes,
+    TransitionCounts,
+    channel_posteriors,
+    confidence,
+    mean_over_transitions,
+    weighted_vote,
+)
+from transpl.methods.contract import Floats, History
+from transpl.methods.transpl.paper_settings import TransPLSettings
+from transpl.nn import Network, NetworkSettings
+from transpl.windows import PseudoLabels
+
+Codes = NDArray[np.integer]  # (n, D, N)
+Chunks = Iterable[tuple[slice, Codes]]  # rows, and their codes
+_REMEMBERED = "remembered."
+
+
+@dataclass(frozen=True, eq=False)
+class Vote:
+    """y_k = sum_d shares_d p(k | codes of channel d), the probability of class k; see `markov.label_probabilities`.
+
+    Parameters
+    ----------
+    log_probabilities
+        (K, D, n_c, n_c) of the transitions by class
+    shares
+        (D,) of the channels, sum 1
+    prior
+        (K,) or None
+    """
+
+    settings: TransPLSettings
+    log_probabilities: Floats
+    shares: Floats
+    prior: Floats | None = None
+
+    def __call__(self, codes: Codes) -> PseudoLabels:
+        y = self.probabilities(codes)
+        return PseudoLabels(y.argmax(axis=1), confidence(y, self.settings.confidence), y)
+
+    def probabilities(self, codes: Codes) -> Floats:
+        """y, (n, K)."""
+        likelihoods = mean_over_transitions(codes, self.log_probabilities, self.settings.length)
+        return weighted_vote(channel_posteriors(likelihoods, self.prior, self.settings.prior_temperature), self.shares)
+
+
+@dataclass
+class TransPLState:
+    """Networks and counts. Counts belong to the codes of `source_network`, which adaptation never changes."""
+
+    source_network: Network
+    class_counts: TransitionCounts  # (K, D, n_c, n_c)
+    codebook_usage: dict[str, CodebookUsage]
+    source_codes: SourceCodes | None = None  # to find the nearest source windows; missing in old models
+    target_counts: TransitionCounts | None = None  # (D, n_c, n_c)
+    target_shares: Floats | None = None  # (K,), mean probabilities of the vote, if the target was labelled
+    labelled_counts: TransitionCounts | None = None  # (K, D, n_c, n_c), of target windows that a person labelled
+    prior: Floats | None = None  # (K,)
+    adapted_network: Network | None = None
+    mode: str = "source"  # which classifier answers: "source", "markov" or "finetune"
+    history: dict[str, History] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def voting_counts(self) -> TransitionCounts:
+        """Counts by class that the vote uses: the source's, and those of labelled target windows."""
+        return self.class_counts if self.labelled_counts is None else self.class_counts + self.labelled_counts
+
+    @property
+    def answering_network(self) -> Network:
+        return self.source_network if self.adapted_network is None else self.adapted_network
+
+    def unadapted(self) -> TransPLState:
+        """The source model alone, as it was before any adaptation."""
+        return TransPLState(
+            self.source_network,
+            self.class_counts,
+            self.codebook_usage,
+            self.source_codes,
+            history={"source": self.history["source"]},
+            seconds={name: self.seconds[name] for name in ("source", "count_source")},
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return {
+            "network": asdict(self.source_network.settings),
+            "mode": self.mode,
+            "prior": None if self.prior is None else self.prior.tolist(),
+            "target_shares": None if self.target_shares is None else self.target_shares.tolist(),
+            "codebook_usage": {book: usage.counts.tolist() for book, usage in self.codebook_usage.items()},
+            "history": self.history,
+            "seconds": self.seconds,
+        }
+
+    def deciding_arrays(self) -> dict[str, NDArray]:
+        """The arrays that decide predictions: weights and counts."""
+        arrays = _weights(self.source_network, "source.")
+        if self.adapted_network is not None:
+            arrays |= _weights(self.adapted_network, "adapted.")
+        counts = {"class": self.class_counts, "target": self.target_counts, "labelled": self.labelled_counts}
+        return arrays | {f"counts.{name}": found.counts for name, found in counts.items() if found is not None}
+
+    def explaining_arrays(self) -> dict[str, NDArray]:
+        """The arrays that explain predictions without deciding them."""
+        if self.source_codes is None:
+            return {}
+        return {_REMEMBERED + name: array for name, array in vars(self.source_codes).items()}
+
+    @classmethod
+    def restored(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> TransPLState:
+        """The state that `facts`, `deciding_arrays` and `explaining_arrays` describe."""
+        settings, shares = NetworkSettings(**facts["network"]), facts.get("target_shares")
+        counts = {name: TransitionCounts(array) for name, array in _below("counts.", arrays).items()}
+        remembered = _below(_REMEMBERED, arrays)
+        return cls(
+            source_network=_network(settings, _below("source.", arrays)),
+            class_counts=counts["class"],
+            codebook_usage={
+                book: CodebookUsage(np.array(of_codes, np.int64)) for book, of_codes in facts["codebook_usage"].items()
+            },
+            source_codes=SourceCodes(**remembered) if remembered else None,
+            target_counts=counts.get("target"),
+            labelled_counts=counts.get("labelled"),
+            target_shares=None if shares is None else np.array(shares, np.float64),
+            prior=None if facts["prior"] is None else np.array(facts["prior"], np.float64),
+            adapted_network=_network(settings, _below("adapted.", arrays)) if facts["mode"] == "finetune" else None,
+            mode=facts["mode"],
+            history=facts["history"],
+            seconds=facts["seconds"],
+        )
+
+
+def _weights(network: Network, prefix: str) -> dict[str, NDArray]:
+    return {prefix + name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _network(settings: NetworkSettings, weights: Mapping[str, NDArray]) -> Network:
+    with torch.device("meta"):  # no weights are drawn: all of them are given, or loading fails
+        network = Network(settings)
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=True)
+    return network.eval()
