@@ -28,9 +28,9 @@ from transpl.benchmark.progress import distinct_names
 from transpl.datasets import make_shifted
 from transpl.datasets.pairs import parse_pair
 from transpl.methods import registry
+from transpl.methods.method_settings import AdaptSettings, SourceSettings
 from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import entry, names
-from transpl.methods.settings import AdaptSettings, SourceSettings
 
 DATA = make_shifted(n_train=6, n_test=6, length=32)
 

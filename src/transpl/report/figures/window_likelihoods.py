@@ -15,7 +15,7 @@ from transpl import markov
 from transpl._utils.errors import invalid
 from transpl.markov import channel_posteriors
 from transpl.methods import PseudoLabels
-from transpl.methods.transpl.vote import Codes
+from transpl.methods.transpl.transpl_state import Codes
 from transpl.report.figures.figure_parts import WIDE, Drawing, Section, Subject, framed, grid, place
 from transpl.report.plots import BLUE, CODE_COLOURS, GREY, ORANGE
 
