@@ -19,6 +19,7 @@ from headless_browser import browser, find_browser
 from made_up_explanation import CLASSES, SEATS, made_up, made_up_council
 from made_up_results import METRICS, council_summary, saved, saved_council, shift, summary
 
+from transpl.report import write_report
 from transpl.report.adaptation_page import render_adaptation
 
 BROWSER = find_browser()
@@ -32,6 +33,7 @@ DATA = make_shifted(n_train=30, n_test=24, length=32)
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("report")
     jobs.run(jobs.from_dataset(DATA, 0, 1), TransPL(**{**TINY, "variant": "paper", "max_epochs": 2}), out)
+    write_report(out)
     return out
 
 
@@ -339,7 +341,7 @@ def test_with_a_single_class_nothing_moved_the_vote(chromium, tmp_path):
     page = tmp_path / "alone.html"
     page.write_text(render_adaptation(replace(saved(three), explanation=alone)))
     chromium.open(page, fragment="#window-3")
-    assert text(chromium, "#votes-words") == "There is no other class, so nothing was to be decided."
+    assert "no other class" in text(chromium, "#votes-words")
     assert cells(chromium, "#window-votes") == []
     assert chromium.problems == []
 

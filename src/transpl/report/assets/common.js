@@ -1,5 +1,5 @@
 "use strict";
-// What all scripts of the page use. The page is readable without any of them.
+// What all scripts of the page share. The page is readable without them.
 const page = (() => {
   const byId = (id) => document.getElementById(id);
   const dataOf = (id) => (byId(id) ? JSON.parse(byId(id).textContent) : null);
@@ -51,7 +51,7 @@ const page = (() => {
   return { byId, dataOf, make, colours, onRedraw, whenNear, percent, chip };
 })();
 
-// Figures made beforehand, drawn in the reader's colours and to the width of the page.
+// Finished figures, drawn in the reader's colours and to the width of the page.
 (() => {
   const NARROW = 600;
 

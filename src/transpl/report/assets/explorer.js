@@ -1,6 +1,6 @@
 "use strict";
-// Choose a window; see its signal, who said what, and why. All numbers come with the page, none is made here.
-// Voters are channels whose parts are differences of probability, or the witnesses of a council, whose parts are log odds.
+// Choose a window; see its signal, who voted for what, and why. All numbers come with the page; the script computes none.
+// Voters are channels, whose parts are differences of probability, or the witnesses of a council, whose parts are log odds.
 (() => {
   const data = page.dataOf("explorer-data");
   if (!data) return;
@@ -45,7 +45,7 @@
 
   const kindOf = (one, k) => (k === one.label ? "for" : k === one.against ? "against" : "others");
 
-  // In their own order, so that the eye finds them again; of more than are seen at once the most probable first.
+  // In their own order, so that the eye finds them again; if there are too many to see at once, the most probable first.
   const listedClasses = (one) => {
     const every = data.classes.map((_, k) => k);
     return every.length <= FEW_CLASSES ? every : every.sort((a, b) => one.vote[b] - one.vote[a] || a - b);
@@ -61,10 +61,10 @@
     byId("window-classes").replaceChildren(table(["class", ...voted], rows));
   };
 
-  // Name, what it says alone, its part of the lead; a council's last voters have no say of their own.
+  // Name, what it says alone, its part of the lead; a council's last two voters say nothing alone.
   const votersOf = (one) => data.voters.map((name, i) => ({ name, accuracy: data.accuracies?.[i], says: one.says[i], part: one.parts?.[i] }));
 
-  // From the middle to the right for the label, to the left for the class it is held against.
+  // From the middle to the right for the label, to the left for the class it is compared with.
   const push = (part, largest) => {
     const length = largest > 0 ? Math.abs(part) / largest : 0;
     const sides = part < 0 ? [bar(length, "against"), bar(0)] : [bar(0), bar(length, "for")];
@@ -109,7 +109,7 @@
   };
 
   const showVoteWords = (one) => {
-    byId("votes-words").textContent = one.against === null ? "There is no other class, so nothing was to be decided." :
+    byId("votes-words").textContent = one.against === null ? "There is no other class to decide against." :
       leadInWords(one, data.classes[one.label], data.classes[one.against]);
   };
 
@@ -128,7 +128,7 @@
     byId("all-signals").hidden = allSignals || data.channels.length <= FEW_SIGNALS;
   };
 
-  // Of many channels those that decided most, in their own order.
+  // Of many channels, those that decided most, in their own order.
   const drawnChannels = (one) => {
     const every = data.channels.map((_, d) => d);
     if (allSignals || every.length <= FEW_SIGNALS) return every;
@@ -138,20 +138,20 @@
   };
 
   const signalWords = () => {
-    const thinned = data.signals.stride > 1 ? ` Every ${data.signals.stride}th step is drawn.` : "";
-    const undone = data.undone ? " What was undone is undone here too." : "";
+    const thinned = data.signals.stride > 1 ? ` One step in ${data.signals.stride} is drawn.` : "";
+    const undone = data.undone ? " What was undone in the target is undone here too." : "";
     return `${data.signals.steps} time steps from left to right; values are in the data's own unit, each channel on its own ` +
       `scale. Colour and number below are the code of each piece of ${data.patchLength} steps.${thinned}${undone}`;
   };
 
   const likelier = (logOdds, more, less) => {
-    if (logOdds === null) return `the source never showed ${less}`;
+    if (logOdds === null) return `the source has no windows of ${less}`;
     const ratio = Math.exp(Math.abs(logOdds));
-    return `${ratio > MANY ? `over ${MANY}` : ratio.toFixed(ratio < 10 ? 1 : 0)} times likelier in ${more} than in ${less}`;
+    return `${ratio > MANY ? `over ${MANY}` : ratio.toFixed(ratio < 10 ? 1 : 0)} times as likely in ${more} as in ${less}`;
   };
 
-  // The factor of a single step is said already.
-  const inAllTimes = (part, times) => (!OF_COUNCIL ? `${points(part)}; ` : times > 1 ? `${factor(part)} in all; ` : "");
+  // For a single step, the factor is stated already.
+  const inAllTimes = (part, times) => (!OF_COUNCIL ? `${points(part)}; ` : times > 1 ? `${factor(part)} in total; ` : "");
 
   const step = ([channel, before, after, times, at, part, logOdds], more, less) => {
     const first = at * data.patchLength, last = (at + 2) * data.patchLength - 1;
@@ -183,11 +183,11 @@
   };
 
   const showCouncilsWords = (one, label, against) => {
-    byId("codes-words").textContent = "Witnesses that read codes look at steps like these, from one piece to the next. All " +
-      `steps of all channels, multiplied, make ${inAll(one.codeMargin, label, against)}.`;
+    byId("codes-words").textContent = "Witnesses that read codes look at steps like these, from one piece to the next. " +
+      `The product over all steps of all channels makes ${inAll(one.codeMargin, label, against)}.`;
     byId("linear").hidden = one.linearMargin === undefined;
     if (one.linearMargin === undefined) return;
-    byId("linear-words").textContent = `${data.linear}: the effects of all its numbers, multiplied, make ${inAll(one.linearMargin, label, against)}.`;
+    byId("linear-words").textContent = `${data.linear}: the product of the effects of all its numbers makes ${inAll(one.linearMargin, label, against)}.`;
     showList("features-for", `What spoke most for ${label}`, one.featuresFor.map(feature));
     showList("features-against", `What spoke most for ${against}`, one.featuresOther.map(feature));
   };
@@ -212,7 +212,7 @@
     const rows = votersOf(one).map(({ name, accuracy, says, part }) => row(name, accuracy === undefined ? "" : percent(accuracy), says, part, {}));
     const found = table(["witness", "agrees with the labels", ...data.classes, ...lead],
       [...rows, row("together", "", one.vote, one.margin, { className: "chosen" })]);
-    const words = "Under each class: what a witness says alone. Log odds add up, and their exponentials are the effects above.";
+    const words = "Below each class: what a witness says alone. Log odds add up, and their exponentials are the effects above.";
     found.append(make("caption", { className: "notes", textContent: words }));
     return found;
   };
@@ -238,7 +238,7 @@
     byId("next").disabled = place() === order.length - 1;
     const sorted = byId("window-order").selectedOptions[0].textContent;
     byId("window-status").textContent = `Window ${data.windows[current].row}, ${place() + 1} of ${order.length}, ${sorted}. ` +
-      "The arrow keys ← and → go on.";
+      "The arrow keys ← and → move on.";
   };
 
   const open = (position) => {

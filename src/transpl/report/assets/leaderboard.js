@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and the heat map of the leaderboard. The page is readable without any of it.
+// Sorting, filtering and the heat map of the leaderboard. The page is readable without them.
 (() => {
   const byId = (id) => document.getElementById(id);
   document.querySelectorAll(".controls").forEach((controls) => { controls.hidden = false; });
@@ -17,7 +17,7 @@
     const sign = direction === "ascending" ? 1 : -1;
     const key = (row) => row.cells[column].dataset.value;
     const compare = (a, b) => {
-      if (a === undefined || b === undefined) return (a === undefined) - (b === undefined); // what is missing comes last
+      if (a === undefined || b === undefined) return (a === undefined) - (b === undefined); // missing values come last
       const difference = Number(a) - Number(b);
       return sign * (Number.isNaN(difference) ? a.localeCompare(b) : difference);
     };

@@ -55,8 +55,8 @@
     const text = hover(source, target), difference = minus(target, source);
     Object.entries({ source, target, difference }).forEach(([side, values]) => drawMatrix(side, values, text));
     page.byId("matrix-words").textContent =
-      `${shift.channels[chooser.value]}: how often a code is followed by another, in percent of the times it occurs. ` +
-      "In the difference, orange is more often in the target, blue less often.";
+      `${shift.channels[chooser.value]}: how often one code follows another, in percent of the times the first occurs. ` +
+      "In the difference, orange means more often in the target, blue less often.";
     showTable();
   };
 
