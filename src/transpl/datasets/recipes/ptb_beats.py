@@ -1,23 +1,32 @@
-"""Beats of a 15-lead ECG: resample, standardise, find R peaks lead by lead, agree on beats, cut windows.
+"""From the files of the PTB Diagnostic ECG Database to heart beats: headers, signals, R peaks, beats, windows.
 
+Records     `patientNNN/sXXXX.hea` is plain text: `name leads Hz samples`, a line per lead, then comments with age and
+            reason for admission. 549 records of 290 patients, 15 leads at 1000 Hz; 15 patients have no age ("n/a").
+            The signals, 12 leads in sXXXX.dat and Frank's three in sXXXX.xyz, are read by wfdb, which does not compare
+            the checksums that the header gives; `read_signals` does.
+Classes     Healthy control (0) and Myocardial infarction (1), by the exact reason for admission: 448 records of 200
+            patients.
+Domains     age groups, closed on the right: (30, 40] is 1, (40, 50] is 2, (50, 60] is 3, (60, 70] is 4. The paper
+            prints decades without saying where 40, 50 and 60 belong; only these edges give its table of patients. That
+            table excludes records with a slow heart (see below), and so two of the 200 patients, 273 and 277; without
+            273 the oldest group has the printed 47 infarctions instead of 48.
 Published   COMET's steps (Wang et al. 2023), whose beats TransPL uses. Linear interpolation from 1000 to 250 Hz;
             z-score of each lead over the record; R peaks of each lead by neurokit2. The record's RR interval is the
             median over leads of their median intervals; records with one above 300 samples (1.2 s) are left out,
-            since a beat must fit the window. Beat i lies at the median over leads of *their i-th peak*; its window
-            reaches int(RR / 2) to both sides, is clipped to the record, and filled up with zeros to 300, half on
-            each side.
-The flaw    leads are counted separately. A lead that misses a beat, or takes noise for one, is a beat off from there
-            to the end of the record; nothing sets it right. As long as most leads are in step the median still falls
-            on a beat. Where half are not, it jumps to a neighbour, and a beat is cut twice or left out; over an
-            even number of leads it can fall between two. The last beats are those of the leads that counted most.
-Consensus   peaks are matched by time instead. At any moment a lead has a vote if one of its peaks is at most 0.1 s
+            because a beat must fit the window. Beat i lies at the median over leads of *their i-th peak*; its window
+            reaches int(RR / 2) to both sides, is clipped to the record, and is padded with zeros to 300, half on each
+            side.
+The flaw    Leads are counted separately. A lead that misses a beat, or takes noise for one, is a beat off from there
+            to the end of the record. As long as most leads are in step, the median still falls on a beat. Otherwise it
+            jumps to a neighbour, and a beat is cut twice or left out; over an even number of leads it can fall between
+            two. The last beats are those of the leads that counted most.
+Consensus   Peaks are matched by time instead. At any moment a lead has a vote if one of its peaks is at most 0.1 s
             away. A beat is a moment of most votes, and needs those of more than half of the leads that have peaks at
-            all; of two that are less than 0.3 s apart, the one with fewer votes goes. Its place is the median of the
-            voting leads' peaks. A lead's mistake costs its vote for one beat and nothing later, and stray peaks of a
-            few leads never make a majority. RR interval, selection of records and windows are as published, so only
-            the centres differ.
-Measured    on 14 records: in 50 % of the published beats and 87 % of the consensus beats, all 15 leads have their peak
-            within 0.2 s of the centre; the rest of the latter have a lead that does not see the beat. Yet the median
+            all; of two that are less than 0.3 s apart, the one with more votes stays. It lies at the median of the
+            voting leads' peaks. A lead's mistake costs its vote for one beat only, and stray peaks of a few leads never
+            make a majority. RR interval, selection of records and windows are as published; only the centres differ.
+Measured    On 14 records, all 15 leads have their peak within 0.2 s of the centre in 50 % of the published beats and
+            87 % of the consensus beats; in the rest of the latter, some lead does not see the beat. Yet the median
             forgives almost all of it: of the 1,560 published beats, 3 are cut twice and 2 are guesses of a few leads
             at the end of a record; the other 1,555 are the consensus beats, at most 0.02 s off.
             `python -m benchmarks.ptb_detectors` repeats the measurement.
@@ -40,34 +49,30 @@ from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl.datasets.recipe import import_extra
 
 Floats = NDArray[np.float64]
-Peaks = Sequence[NDArray[np.int64]]  # of each lead, the samples at which it has an R peak
+Peaks = Sequence[NDArray[np.int64]]  # the R peaks of each lead, in samples
 
 CLASSES = ("healthy_control", "myocardial_infarction")
 LEADS = ("i", "ii", "iii", "avr", "avl", "avf", "v1", "v2", "v3", "v4", "v5", "v6", "vx", "vy", "vz")
-HZ = 1000
 DOMAINS = (1, 2, 3, 4)
 PUBLISHED_PATIENTS = {1: (11, 4), 2: (6, 25), 3: (9, 43), 4: (6, 47)}  # healthy, infarction
+HZ, BEAT_HZ = 1000, 250  # of the records and of the beats
+LENGTH = 300
+MAX_RR = 300  # samples at 250 Hz
+DETECTORS = ("published", "consensus")
 
 _LABELS = {"Healthy control": 0, "Myocardial infarction": 1}
-_UNKNOWN = ("", "n/a")
-_OLDEST = 120
+_MAX_AGE = 120
 _FOLDER = re.compile(r"patient(\d{1,6})")
 _RECORD_LINE = re.compile(r"(\S+) +(\d{1,6}) +(\d{1,9}) +(\d{1,12})")
 _LEAD_LINE = re.compile(r"(\S+) .* (\S+)")
 _COMMENT = re.compile(r"#\s*([^:]+?)\s*:\s*(.*?)\s*")
-_ADVICE = "Fetch this file anew from physionet.org/files/ptbdb/1.0.0."
-_SUFFIXES = (".dat", ".xyz")
-_CHECKSUM = 1 << 16  # it is the sum of a lead's samples, modulo this
-_DAMAGE = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, OSError, MemoryError)  # of wfdb
-_FETCH_SIGNALS = "Fetch its .dat and .xyz anew from physionet.org/files/ptbdb/1.0.0."
-BEAT_HZ = 250
-LENGTH = 300
-LONGEST_RR = 300  # samples at 250 Hz
-DETECTORS = ("published", "consensus")
+_FETCH_HEADER = "Fetch this file again from physionet.org/files/ptbdb/1.0.0."
+_FETCH_SIGNALS = "Fetch its .dat and .xyz again from physionet.org/files/ptbdb/1.0.0."
+_WFDB_ERRORS = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, OSError, MemoryError)
 _AGREE = BEAT_HZ // 5  # 0.2 s
 _VOTE = BEAT_HZ // 10  # 0.1 s
-_REFRACTORY = 3 * BEAT_HZ // 10  # 0.3 s; the heart cannot follow faster, nor does neurokit2 look
-_SHORTEST = BEAT_HZ  # one second; neurokit2's filters need about as much
+_REFRACTORY = 3 * BEAT_HZ // 10  # 0.3 s; the heart cannot beat faster, nor does neurokit2 look
+_MIN_SAMPLES = BEAT_HZ  # neurokit2's filters need about a second
 
 
 class Header(NamedTuple):
@@ -82,7 +87,7 @@ class Header(NamedTuple):
 
     @property
     def label(self) -> int | None:
-        """The class index, None for any other reason for admission."""
+        """The class index; None for any other reason for admission."""
         return _LABELS.get(self.reason)
 
     @property
@@ -98,7 +103,7 @@ def age_group(age: int) -> int | None:
 
 
 def read_headers(folder: Path) -> list[Header]:
-    """Read every patientNNN/*.hea in `folder` or below it, ordered by patient and record."""
+    """Read every patientNNN/*.hea in or below `folder`, ordered by patient and record."""
     paths = [path for path in folder.rglob("*.hea") if _FOLDER.fullmatch(path.parent.name)]
     if not paths:
         raise unreadable_file(folder, problem="no patientNNN/*.hea in it", advice="Unpack the whole archive there.")
@@ -111,110 +116,93 @@ def read_headers(folder: Path) -> list[Header]:
 
 
 def read_header(path: Path) -> Header:
-    """Read one header; a damaged one is refused."""
-    lines = _lines(path)
+    """Read one header."""
+    try:
+        lines = path.read_text(encoding="latin-1").splitlines()
+    except OSError as error:
+        raise unreadable_file(path, problem=f"cannot be read ({error.strerror})", advice="Check the path.") from None
+    folder = _FOLDER.fullmatch(path.parent.name)
+    if folder is None:
+        advice = "Keep the folders of the archive; they say which patient a record is of."
+        raise invalid(str(path), expected="a folder named patientNNN", got=repr(path.parent.name), advice=advice)
+
+    first = _RECORD_LINE.match(lines[0]) if lines else None
+    if first is None or first[1] != path.stem:
+        problem = f"not the header of {path.stem} (its first line should be '{path.stem} {len(LEADS)} {HZ} samples')"
+        raise unreadable_file(path, problem=problem, advice=_FETCH_HEADER)
+    leads = tuple(match[2] for match in map(_LEAD_LINE.fullmatch, lines[1 : 1 + len(LEADS)]) if match)
+    if (int(first[2]), int(first[3])) != (len(LEADS), HZ) or leads != LEADS:
+        problem = f"expected the {len(LEADS)} leads {LEADS[0]}..{LEADS[-1]} at {HZ} Hz, got {len(leads)} at {first[3]}"
+        raise unreadable_file(path, problem=problem, advice=_FETCH_HEADER)
+
     comments = {match[1]: match[2] for match in map(_COMMENT.fullmatch, lines) if match}
+    for name in ("age", "Reason for admission"):
+        if name not in comments:
+            raise unreadable_file(path, problem=f"no comment '# {name}: ...'", advice=_FETCH_HEADER)
+    age = comments["age"]
+    if age.lower() not in ("", "n/a") and (not re.fullmatch(r"[0-9]{1,3}", age) or int(age) > _MAX_AGE):
+        raise unreadable_file(path, problem=f"age {age[:20]!r} is neither years nor n/a", advice=_FETCH_HEADER)
     return Header(
         path=path,
-        patient=_patient(path),
+        patient=int(folder[1]),
         record=path.stem,
-        samples=_samples(lines, path),
-        age=_age(_comment("age", comments, path), path),
-        reason=_comment("Reason for admission", comments, path),
+        samples=int(first[4]),
+        age=int(age) if age.isdecimal() else None,
+        reason=comments["Reason for admission"],
     )
 
 
 def selected(headers: Iterable[Header]) -> list[Header]:
-    """Keep the records of healthy controls and of infarctions."""
+    """Return the records of healthy controls and of infarctions."""
     return [header for header in headers if header.label is not None]
 
 
 def patients_per_group(headers: Iterable[Header]) -> dict[int, tuple[int, int]]:
-    """Count patients of each age group: (healthy, infarction)."""
+    """Count the patients of each age group: (healthy, infarction)."""
     patients = {(header.group, header.label, header.patient) for header in headers}
     keys = [(group, label) for group, label, _ in patients]
     return {group: (keys.count((group, 0)), keys.count((group, 1))) for group in DOMAINS}
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="latin-1").splitlines()  # which no byte offends
-    except OSError as error:
-        raise unreadable_file(path, problem=f"cannot be read ({error.strerror})", advice="Check the path.") from None
-
-
-def _patient(path: Path) -> int:
-    match = _FOLDER.fullmatch(path.parent.name)
-    if match is None:
-        advice = "Keep the folders of the archive; they say who a record is of."
-        raise invalid(str(path), expected="a folder named patientNNN", got=repr(path.parent.name), advice=advice)
-    return int(match[1])
-
-
-def _samples(lines: list[str], path: Path) -> int:
-    first = _RECORD_LINE.match(lines[0]) if lines else None
-    if first is None or first[1] != path.stem:
-        problem = f"not the header of {path.stem} (its first line should be '{path.stem} {len(LEADS)} {HZ} samples')"
-        raise unreadable_file(path, problem=problem, advice=_ADVICE)
-    leads = tuple(match[2] for match in map(_LEAD_LINE.fullmatch, lines[1 : 1 + len(LEADS)]) if match)
-    if (int(first[2]), int(first[3])) != (len(LEADS), HZ) or leads != LEADS:
-        problem = f"expected the {len(LEADS)} leads {LEADS[0]}..{LEADS[-1]} at {HZ} Hz, got {len(leads)} at {first[3]}"
-        raise unreadable_file(path, problem=problem, advice=_ADVICE)
-    return int(first[4])
-
-
-def _comment(name: str, comments: dict[str, str], path: Path) -> str:
-    if name not in comments:
-        raise unreadable_file(path, problem=f"no comment '# {name}: ...'", advice=_ADVICE)
-    return comments[name]
-
-
-def _age(text: str, path: Path) -> int | None:
-    if text.lower() in _UNKNOWN:
-        return None
-    if not re.fullmatch(r"[0-9]{1,3}", text) or int(text) > _OLDEST:
-        raise unreadable_file(path, problem=f"age {text[:20]!r} is neither years nor n/a", advice=_ADVICE)
-    return int(text)
-
-
 def missing_file(header: Header) -> Path | None:
-    """Return the first file that should be beside the header and is not."""
-    paths = [header.path.with_suffix(suffix) for suffix in _SUFFIXES]
+    """Return the first signal file that should be beside the header and is not."""
+    paths = [header.path.with_suffix(suffix) for suffix in (".dat", ".xyz")]
     return next((path for path in paths if not path.is_file()), None)
 
 
-def read_signals(header: Header) -> NDArray[np.float64]:
+def read_signals(header: Header) -> Floats:
     """Return the (time, leads) signals in mV; files that are absent, short or altered are refused."""
     wfdb = import_extra("wfdb", "reading PTB's records", "ecg")
-    missing = missing_file(header)
-    if missing is not None:
-        raise unreadable_file(
-            missing, problem="no such file", advice=f"It belongs beside {header.path.name}. {_FETCH_SIGNALS}"
-        )
+    if missing := missing_file(header):
+        advice = f"It belongs beside {header.path.name}. {_FETCH_SIGNALS}"
+        raise unreadable_file(missing, problem="no such file", advice=advice)
     try:
         record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
-        intact = (np.subtract(record.calc_checksum(), record.checksum) % _CHECKSUM == 0).all()
+        # The checksum is the sum of a lead's samples, modulo 2^16.
+        intact = (np.subtract(record.calc_checksum(), record.checksum) % (1 << 16) == 0).all()
         signals = np.asarray(record.dac(), dtype=np.float64)
-    except _DAMAGE as error:
-        raise unreadable_file(
-            header.path, problem=f"its signals cannot be read ({error})", advice=_FETCH_SIGNALS
-        ) from None
+    except _WFDB_ERRORS as error:
+        problem = f"its signals cannot be read ({error})"
+        raise unreadable_file(header.path, problem=problem, advice=_FETCH_SIGNALS) from None
     if not intact or signals.shape != (header.samples, len(LEADS)) or not np.isfinite(signals).all():
-        raise unreadable_file(
-            header.path, problem="its signals do not have the checksums it gives", advice=_FETCH_SIGNALS
-        )
+        problem = "its signals do not have the checksums it gives"
+        raise unreadable_file(header.path, problem=problem, advice=_FETCH_SIGNALS)
     return signals
 
 
-class Beats(NamedTuple):
-    """Where the beats of a record are, in samples at 250 Hz.
+def beats_of(header: Header, detector: str, most: int | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Cut the beats of a record: windows (n, leads, 300) and their numbers in the record.
 
-    centres : (n,)
-    peaks : (n, leads), the R peak that each lead contributes to each beat, NaN where it has none
+    `most` limits them to so many, evenly spread. A heart too slow for the window gives none.
     """
-
-    centres: Floats
-    peaks: Floats
+    signals = standardised(read_signals(header))
+    peaks = r_peaks(signals)
+    rr = rr_interval(peaks)
+    centres = find_beats(peaks, detector).centres if rr <= MAX_RR else np.empty(0)
+    numbers = np.arange(len(centres))
+    if most is not None and most < len(centres):
+        numbers = np.linspace(0, len(centres) - 1, most).round().astype(np.int64)
+    return cut_beats(signals, centres[numbers], rr), numbers
 
 
 def standardised(record: NDArray[Any]) -> Floats:
@@ -227,13 +215,18 @@ def standardised(record: NDArray[Any]) -> Floats:
 
 
 def r_peaks(signals: Floats) -> list[NDArray[np.int64]]:
-    """Find the R peaks of each lead of a (time, leads) record at 250 Hz; a lead without any gets an empty array."""
+    """Find the R peaks of each lead of a (time, leads) record at 250 Hz; a lead may have none."""
     nk = import_extra("neurokit2", "finding R peaks", "ecg")
-    if len(signals) < _SHORTEST:
+    if len(signals) < _MIN_SAMPLES:
         return [np.empty(0, np.int64) for _ in signals.T]
+    peaks = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [_lead_peaks(nk, np.ascontiguousarray(lead)) for lead in signals.T]
+        for lead in signals.T:
+            cleaned = nk.ecg_clean(np.ascontiguousarray(lead), sampling_rate=BEAT_HZ, method="neurokit")
+            _, found = nk.ecg_peaks(cleaned, sampling_rate=BEAT_HZ, method="neurokit", correct_artifacts=False)
+            peaks.append(np.asarray(found["ECG_R_Peaks"], dtype=np.int64))
+    return peaks
 
 
 def rr_interval(peaks: Peaks) -> float:
@@ -242,8 +235,15 @@ def rr_interval(peaks: Peaks) -> float:
     return float(np.median(medians)) if medians else float("nan")
 
 
+class Beats(NamedTuple):
+    """The beats of a record, in samples at 250 Hz."""
+
+    centres: Floats  # (n,)
+    peaks: Floats  # (n, leads), the R peak that each lead contributes; NaN where it has none
+
+
 def find_beats(peaks: Peaks, detector: str = "published") -> Beats:
-    """Make beats of the leads' peaks by the rule `detector`: "published" or "consensus"."""
+    """Find beats from the leads' peaks by the rule `detector`: "published" or "consensus"."""
     check_choice("detector", detector, DETECTORS)
     return published_beats(peaks) if detector == "published" else consensus_beats(peaks)
 
@@ -259,7 +259,7 @@ def published_beats(peaks: Peaks) -> Beats:
 
 def consensus_beats(peaks: Peaks) -> Beats:
     """Put a beat wherever more than half of the leads have a peak within 0.1 s, at the median of those peaks."""
-    moments = _moments_of_most_votes(peaks)
+    moments = _majority_moments(peaks)
     nearest = np.stack([_nearest(lead, moments) for lead in peaks], axis=1)
     voting = np.where(np.abs(nearest - moments[:, None]) <= _VOTE, nearest, np.nan)
     centres = np.nanmedian(voting, axis=1) if len(moments) else np.empty(0)
@@ -273,12 +273,12 @@ def agreement(beats: Beats) -> float:
 
 
 def cut_beats(signals: Floats, centres: Floats, rr: float) -> NDArray[np.float32]:
-    """Cut int(rr / 2) samples to both sides of each centre, with zeros around: (n, leads, 300).
+    """Cut int(rr / 2) samples to both sides of each centre, padded with zeros: (n, leads, 300).
 
-    As published, the zeros are halved even if the record's end clips a window on one side, so the R peak of
-    the first and last beat may be off the middle.
+    As published, the padding is halved even if the record's end clips a window on one side, so the R peak of the first
+    and last beat may be off the middle.
     """
-    half = int(rr / 2) if len(centres) else 0  # without beats there may be no interval either
+    half = int(rr / 2) if len(centres) else 0  # without beats the interval may be NaN
     windows = np.zeros((len(centres), signals.shape[1], LENGTH), np.float32)
     for window, centre in zip(windows, centres.astype(np.int64), strict=True):
         beat = signals[max(centre - half, 0) : centre + half].T
@@ -287,7 +287,7 @@ def cut_beats(signals: Floats, centres: Floats, rr: float) -> NDArray[np.float32
     return windows
 
 
-def _moments_of_most_votes(peaks: Peaks) -> NDArray[np.int64]:
+def _majority_moments(peaks: Peaks) -> NDArray[np.int64]:
     length = 1 + max((int(lead[-1]) for lead in peaks if len(lead)), default=0)
     votes = sum((_votes(lead, length) for lead in peaks), np.zeros(length + 2 * _VOTE + 2))
     majority = sum(len(lead) > 0 for lead in peaks) // 2 + 1
@@ -311,9 +311,3 @@ def _nearest(lead: NDArray[np.int64], moments: NDArray[np.int64]) -> Floats:
     before = (after - 1).clip(0)
     closer = np.abs(lead[before] - moments) < np.abs(lead[after] - moments)
     return np.where(closer, lead[before], lead[after]).astype(np.float64)
-
-
-def _lead_peaks(nk: Any, lead: Floats) -> NDArray[np.int64]:
-    cleaned = nk.ecg_clean(lead, sampling_rate=BEAT_HZ, method="neurokit")
-    _, found = nk.ecg_peaks(cleaned, sampling_rate=BEAT_HZ, method="neurokit", correct_artifacts=False)
-    return np.asarray(found["ECG_R_Peaks"], dtype=np.int64)
