@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from transpl import TransPL
-from transpl.jobs.stream import label_windows
+from transpl.jobs import label_windows
 from transpl.markov import TransitionCounts, label_probabilities, log_likelihoods
 from transpl.methods import TransPLMethod
 from transpl.windows import CHUNK, as_windows

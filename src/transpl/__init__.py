@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transpl import datasets
     from transpl._utils.errors import InputError
     from transpl.estimator.classifier import TransPL
-    from transpl.jobs.many import AdaptedTarget, adapt_many
+    from transpl.jobs import AdaptedTarget, adapt_many
     from transpl.markov import Drift, Explanation, ShiftReport
     from transpl.windows import PseudoLabels
 
@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "AdaptedTarget": "transpl.jobs.many",
+    "AdaptedTarget": "transpl.jobs",
     "Drift": "transpl.markov",
     "Explanation": "transpl.markov",
     "InputError": "transpl._utils.errors",
     "PseudoLabels": "transpl.windows",
     "ShiftReport": "transpl.markov",
     "TransPL": "transpl.estimator.classifier",
-    "adapt_many": "transpl.jobs.many",
+    "adapt_many": "transpl.jobs",
 }
 
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from targets_to_read import Counted, be_killed, read_waves, refuse
 
 from transpl import TransPL, adapt_many
-from transpl.jobs.many import TargetFile
+from transpl.jobs import TargetFile
 from transpl.report import write_report
 
 SOURCE = make_waves(40, seed=0)
@@ -338,12 +338,10 @@ def test_results_outlive_a_file_that_is_gone(model, many, tmp_path):
 
 
 def test_an_interrupted_fine_tuning_goes_on(model, many, tmp_path, monkeypatch):
-    from transpl.jobs.many.folder import TargetFolder
-
     target = {"array": many["array"]}
     expected = inline(model, target)["array"]
     with monkeypatch.context() as patch:
-        patch.setattr(TargetFolder, "finish", lambda *_: refuse())
+        patch.setattr("transpl.jobs.many.write_target_folder", lambda *_, **__: refuse())
         assert inline(model, target, out=tmp_path)["array"].error == "RuntimeError: two lines"
     assert len(list((tmp_path / "array" / "checkpoints").iterdir())) == 1
     epochs = []

@@ -13,10 +13,7 @@ from conftest import refusal
 from transpl import ShiftReport, TransPL, adapt_many, jobs
 from transpl.council import CouncilExplanation, load_explanation
 from transpl.datasets import make_shifted
-from transpl.jobs import many_targets as jobs_many
-from transpl.jobs.results import Target
-from transpl.jobs.review import review_job
-from transpl.jobs.stream import label_windows
+from transpl.jobs import ManyJob, Target, TargetFile, label_windows, review_job, run_many, table_as_text
 from transpl.markov import TransitionCounts
 from transpl.report import write_report
 
@@ -100,7 +97,7 @@ def test_the_source_is_learnt_once_and_found_again_by_another_job(folder, tmp_pa
     monkeypatch.setattr(TransPL, "fit", lambda *_, **__: pytest.fail("the source was learnt again"))
     jobs.run(job(), TransPL(**QUICK), tmp_path, source_from=folder)
     assert (tmp_path / "predictions.csv").read_bytes() == (folder / "predictions.csv").read_bytes()
-    with refusal("source_from", "trained with another witnesses"):
+    with refusal("source_from", "differs in witnesses"):
         jobs.run(job(), TransPL(**{**QUICK, "witnesses": ("codes",)}), tmp_path, source_from=folder)
 
 
@@ -172,12 +169,10 @@ def test_a_table_of_many_targets_shows_the_estimate(tmp_path):
     domain = DATA.domain(1)
     np.savez(tmp_path / "home.npz", X=domain.X_train, channel_names=np.array(DATA.channel_names))
     made = job()
-    many = jobs_many.ManyJob(
-        made.source, None, {"home": jobs_many.TargetFile(tmp_path / "home.npz")}, DATA.channel_names, {}
-    )
-    table = jobs_many.run(many, TransPL(**QUICK), tmp_path / "out", backend="inline")
+    many = ManyJob(made.source, None, {"home": TargetFile(tmp_path / "home.npz")}, DATA.channel_names, {})
+    table = run_many(many, TransPL(**QUICK), tmp_path / "out", backend="inline")
     assert 0 <= table["estimated_accuracy"][0] <= 1
-    assert "estimated" in jobs_many.as_text(table)
+    assert "estimated" in table_as_text(table)
     assert pd.isna(table["accuracy"][0])
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from transpl import TransPL, jobs
 from transpl.datasets import make_shifted
 from transpl.datasets.recordings.reading import Recordings
-from transpl.jobs.results import write_table
-from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
+from transpl.jobs import least_confident, read_labels, review_job, review_recordings
+from transpl.jobs.folder import write_table
 
 DATA = make_shifted(n_train=30, n_test=20, length=32)
 CLASSES = list(DATA.class_names)

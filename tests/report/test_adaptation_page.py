@@ -14,7 +14,7 @@ from page_reading import HOSTILE, caption, cards, data_of, facts, page_of, score
 from plotly.offline import get_plotlyjs
 
 from transpl._utils.errors import UnreadableFile
-from transpl.jobs.results import write_table
+from transpl.jobs.folder import write_table
 from transpl.report import write_report
 from transpl.report.adaptation.label_section import class_proportions
 from transpl.report.adaptation.saved_job import read_saved_job

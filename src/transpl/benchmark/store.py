@@ -12,11 +12,10 @@ A file that cannot be read counts as missing, and a warning names it.
 
 from __future__ import annotations
 
-import os
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -26,12 +25,8 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import read_json, read_npz, replacing, write_json
+from transpl._utils.locks import file_lock
 from transpl.benchmark.plan import RunSpec, check_fields, short_digest
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "transpl-run-1"
 
@@ -232,26 +227,6 @@ class Store:
                 yield _read_run(path)
             except UnreadableFile as problem:
                 _warn(problem)
-
-
-@contextmanager
-def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock between processes inside the block; the system releases the lock of a process that dies.
-
-    Yields True. With wait=False it yields False at once if another process holds the lock.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        acquired = True
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                acquired = False
-        yield acquired
-    finally:
-        os.close(descriptor)
 
 
 def remove_partial_files(folder: Path, prefix: str = ".") -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from transpl.datasets import Dataset
     from transpl.datasets.recordings.reading import Recordings
-    from transpl.jobs.one import Outcome
+    from transpl.jobs import Outcome
 
 _FAILED = 1
 _LOW = 0.6  # estimated accuracy below which a person should label some windows
@@ -173,7 +173,6 @@ def adapt(
     from transpl import TransPL, jobs
     from transpl._utils.parallel import check_workers
     from transpl.estimator.variants import check_mode
-    from transpl.jobs import many_targets as jobs_many
 
     chosen = parameters(
         ctx,
@@ -191,7 +190,7 @@ def adapt(
     )
     model = TransPL(**chosen, verbose=True).check_parameters()  # before files are read that may take long
     check_mode(variant, mode)
-    jobs.check_order(model, one_label_per_group, smooth)
+    jobs.check_grouping(model, one_label_per_group, smooth)
     files, are_many = _files([*target, *(more or ())], labels or ())
     workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
     if are_many:
@@ -205,8 +204,8 @@ def adapt(
     reading = _as_the_source(reading, lab)
     field = {"domain": target_domain, "label_col": label_col, **reading}
     if are_many:
-        many = jobs_many.from_recordings(lab, files, field, **how)
-        _tell_many(jobs_many.run(many, model, out, say, source_from=source_from, **workers), out)
+        many = jobs.ManyJob.from_recordings(lab, files, field, **how)
+        _tell_many(jobs.run_many(many, model, out, say, source_from=source_from, **workers), out)
         return
     how |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
     how |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
@@ -241,9 +240,9 @@ def _refuse_for_many(option: str, given: bool) -> None:
 
 def _files(targets: Sequence[Path], labels: Sequence[Path]) -> tuple[list[Path], bool]:
     """The files to adapt to, and whether they are many, each with a folder of its own, or one."""
-    from transpl.jobs.many.names import expanded, is_pattern
+    from transpl.jobs import expand_patterns, is_pattern
 
-    files, are_many = expanded(targets), len(targets) > 1 or is_pattern(targets[0])
+    files, are_many = expand_patterns(targets), len(targets) > 1 or is_pattern(targets[0])
     if are_many and labels:
         got = f"{len(files)}, or a pattern"
         raise invalid("--labels", expected="one target", got=got, advice="Adapt to this one by itself.")
@@ -295,9 +294,9 @@ def _tell(outcome: Outcome) -> None:
 
 def _tell_many(table: pd.DataFrame, out: Path) -> None:
     """Print a row per target; some that failed make the exit code 1."""
-    from transpl.jobs.many_targets import as_text
+    from transpl.jobs import table_as_text
 
-    typer.echo(as_text(table))
+    typer.echo(table_as_text(table))
     say(f"wrote {out / 'summary.csv'}")
     if table["error"].notna().any():
         raise typer.Exit(_FAILED)

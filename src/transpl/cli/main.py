@@ -68,12 +68,13 @@ def predict(
     device: Device = "auto",
 ) -> None:
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
-    from transpl.jobs.results import predictions_table, where, write_table
+    from transpl.jobs import origin_of, predictions_table
+    from transpl.jobs.folder import write_table
 
     refuse_to_replace([input], out)
     fitted, read = model_and_reader(model, threads, device, domain_col, time_col, group_col, channels, window, step)
     recordings = read(input, domain=domain)
-    table = predictions_table(fitted, recordings.X, where(recordings))
+    table = predictions_table(fitted, recordings.X, origin_of(recordings))
     if out is None:
         table.to_csv(sys.stdout, index=False)
     else:
@@ -92,7 +93,7 @@ def label(
     device: Device = "auto",
 ) -> None:
     """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
-    from transpl.jobs.stream import label_windows
+    from transpl.jobs import label_windows
 
     fitted, _ = open_model(model, threads, device)
     found = label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)

@@ -31,8 +31,8 @@ def review(
     device: shared.Device = "auto",
 ) -> None:
     """Write the least confident windows to a csv. Fill in its column true_label; `adapt --labels` uses it."""
-    from transpl.jobs.results import write_table
-    from transpl.jobs.review import review_job, review_recordings
+    from transpl.jobs import review_job, review_recordings
+    from transpl.jobs.folder import write_table
 
     if input is None:
         table = review_job(model, n, spread=spread, earlier=out)

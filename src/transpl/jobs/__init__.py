@@ -1,33 +1,49 @@
-"""The main job, data in, folder out: for one target and for many, in one go or streaming."""
+"""The main job, data in, folder out: for one target and for many, at once or streaming."""
 
-from transpl.jobs.one import (
+from transpl.jobs.folder import load_model, load_sample
+from transpl.jobs.job import (
     Job,
     Outcome,
     Source,
-    check_order,
+    check_grouping,
     from_dataset,
     from_recordings,
     hold_out_ends,
-    labelled_source,
-    load_model,
-    record_of_failure,
-    remember_reading,
     run,
-    wanted_source,
 )
+from transpl.jobs.many import AdaptedTarget, adapt_many
+from transpl.jobs.many_job import ManyJob, run_many, table_as_text
+from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
+from transpl.jobs.stream import WindowLabels, label_windows
+from transpl.jobs.target import Target, origin_of, predictions_table
+from transpl.jobs.target_files import TargetFile, expand_patterns, is_pattern
 
 __all__ = [
+    "AdaptedTarget",
     "Job",
+    "ManyJob",
     "Outcome",
     "Source",
-    "check_order",
+    "Target",
+    "TargetFile",
+    "WindowLabels",
+    "adapt_many",
+    "check_grouping",
+    "expand_patterns",
     "from_dataset",
     "from_recordings",
     "hold_out_ends",
-    "labelled_source",
+    "is_pattern",
+    "label_windows",
+    "least_confident",
     "load_model",
-    "record_of_failure",
-    "remember_reading",
+    "load_sample",
+    "origin_of",
+    "predictions_table",
+    "read_labels",
+    "review_job",
+    "review_recordings",
     "run",
-    "wanted_source",
+    "run_many",
+    "table_as_text",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json
 from transpl.council import CouncilExplanation, load_explanation
-from transpl.jobs.result_folders import holds_many, require_whole, require_whole_predictions
+from transpl.jobs.folder import holds_many, require_complete_predictions, require_finished
 from transpl.markov import BaseExplanation, ShiftReport
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that say where a window comes from
@@ -107,7 +107,7 @@ class SavedJob:
 
 def read_saved_job(home: Path) -> SavedJob:
     """Read the folder of a job, or of one of many targets; a folder without results is an error."""
-    require_whole(home)
+    require_finished(home)
     if not (home / "summary.json").is_file():
         of_many = holds_many(home)
         advice = "one of its folders, which hold one target each" if of_many else "a folder of transpl adapt or bench"
@@ -116,7 +116,7 @@ def read_saved_job(home: Path) -> SavedJob:
     # A class may be called "NA" or "01".
     as_text = dict.fromkeys(("label", *_ORIGIN), str)
     predictions = pd.read_csv(home / "predictions.csv", keep_default_na=False, dtype=as_text)
-    require_whole_predictions(home, predictions)
+    require_complete_predictions(home, predictions)
     return SavedJob(
         read_json(home / "summary.json"),
         predictions,

@@ -16,8 +16,7 @@ from transpl._utils.files import write_json, write_text
 from transpl.benchmark import RunSpec, Store, restore_run
 from transpl.benchmark.plan import settings_without_seed
 from transpl.benchmark.tables import run_identity
-from transpl.jobs.one import load_model
-from transpl.jobs.sample import FILE, load_sample
+from transpl.jobs.folder import SAMPLE_FILE, load_model, load_sample
 from transpl.methods import TransPLMethod
 from transpl.methods.registry import entry
 from transpl.report.figures.channel_alignment import alignment_study, draw_alignment
@@ -167,7 +166,7 @@ def _subject_of_job(folder: Path) -> Subject:
     if not isinstance(method, TransPLMethod):
         advice = "Run transpl adapt --variant paper."
         raise invalid("folder", expected="a model of variant 'paper'", got=repr(model.variant), advice=advice)
-    sample = load_sample(folder) if (folder / FILE).is_file() else None
+    sample = load_sample(folder) if (folder / SAMPLE_FILE).is_file() else None
     name = folder.resolve().name
     return Subject(
         name=name,

@@ -13,8 +13,8 @@ from conftest import TINY, refusal
 from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl._utils.errors import InputError
 from transpl.datasets import make_shifted
-from transpl.jobs.results import Target, explanation_of_some
-from transpl.jobs.review import review_job
+from transpl.jobs import Target, review_job
+from transpl.jobs.target import explain_some
 from transpl.nn.objectives import AdaptationObjective
 from transpl.report import write_report
 from transpl.report.figures import make_figure
@@ -119,10 +119,10 @@ def test_labels_of_a_person_count_in_the_shares_of_the_target(tmp_path, mode):
 
 
 def test_many_windows_are_thinned_and_keep_their_numbers(folder, monkeypatch):
-    monkeypatch.setattr("transpl.jobs.results.windows_to_explain", lambda p: np.array([3, 17]))
+    monkeypatch.setattr("transpl.jobs.target.windows_to_explain", lambda p: np.array([3, 17]))
     model, X = jobs.load_model(folder)[0], DATA.domain(1).X_test
     for windows in (X, list(X)):
-        found = explanation_of_some(model, windows, model.predict_proba(X), DATA.channel_names)
+        found = explain_some(model, windows, model.predict_proba(X), DATA.channel_names)
         assert found.windows.tolist() == [3, 17]
         assert np.array_equal(found.signals, X[[3, 17]].astype(np.float32))
 
@@ -172,7 +172,7 @@ READERS = (
 )
 
 
-@pytest.mark.parametrize("step", ["write_table", "remember_reading", "save_sample", "write_metrics"])
+@pytest.mark.parametrize("step", ["write_table", "save_reading", "save_sample", "write_json"])
 def test_a_death_while_results_are_written_is_noticed_by_all_who_read_them(folder, tmp_path, monkeypatch, step):
     out = shutil.copytree(folder, tmp_path / "out")
     (out / ".predictions.csv.abcdefgh.part.csv").write_text("half")  # a kill leaves it
@@ -182,7 +182,7 @@ def test_a_death_while_results_are_written_is_noticed_by_all_who_read_them(folde
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(jobs, step, die)
+        patch.setattr(f"transpl.jobs.target.{step}", die)
         with pytest.raises(KeyboardInterrupt):
             jobs.run(job(mode="markov"), TransPL(**TINY), out)
     for read in READERS:
@@ -219,7 +219,7 @@ def test_known_class_shares_reach_the_labels(tmp_path):
 def test_a_users_mistake_is_not_advised_to_be_repeated(tmp_path):
     with pytest.raises(InputError):
         jobs.run(job(), TransPL(**{**TINY, "patch_length": 100}), tmp_path)
-    assert "Mend" in json.loads((tmp_path / "failed.json").read_text())["what_to_do"]
+    assert "Correct" in json.loads((tmp_path / "failed.json").read_text())["what_to_do"]
 
 
 def test_a_given_checkpoint_folder_is_given_back(tmp_path):

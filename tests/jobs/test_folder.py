@@ -1,4 +1,4 @@
-"""What a folder of results says about itself, and predictions that were cut off, wherever the cut is."""
+"""Folders of results: finished or not, of one target or many, whole or cut off; the sample of windows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ import pandas as pd
 import pytest
 from conftest import refusal
 
-from transpl._utils.errors import UnreadableFile
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl._utils.files import read_json, write_json
-from transpl.jobs.result_folders import (
+from transpl.jobs.folder import (
+    SAMPLE_FILE,
+    SAMPLE_SIZE,
     TARGETS,
     UNFINISHED,
     begin_many,
-    being_written,
     holds_many,
     is_unfinished,
-    require_for_one,
-    require_whole,
-    require_whole_predictions,
+    load_sample,
+    recording_failure,
+    require_complete_predictions,
+    require_finished,
+    require_one_target,
+    sample_of,
+    save_sample,
+    write_table,
+    writing_results,
 )
 from transpl.jobs.review import review_job
 from transpl.report.adaptation.saved_job import read_saved_job
@@ -48,26 +55,26 @@ def test_a_cut_is_noticed_or_costs_no_more_than_digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [(WHOLE[:-17], "row 4 of 4 is cut off"), (WHOLE[: WHOLE.rindex("3,b")], "3 rows, where")]
+    ("text", "words"), [(WHOLE[:-17], "row 4 of 4 is cut off"), (WHOLE[: WHOLE.rindex("3,b")], "3 rows, but")]
 )
 def test_a_cut_is_told_in_one_line(tmp_path, text, words):
     folder_of(tmp_path, text)
     for read in (read_saved_job, lambda home: review_job(home, 2)):
-        with refusal(tmp_path / "predictions.csv", f"{words}.*Copy the folder anew"):
+        with refusal(tmp_path / "predictions.csv", f"{words}.*Copy the folder again"):
             read(tmp_path)
 
 
 def test_a_summary_that_counts_no_rows_asks_for_none(tmp_path):
-    require_whole_predictions(tmp_path, TABLE)
+    require_complete_predictions(tmp_path, TABLE)
     write_json(tmp_path / "summary.json", {"of": "old"})
-    require_whole_predictions(tmp_path, TABLE)
+    require_complete_predictions(tmp_path, TABLE)
 
 
 def test_probabilities_add_up_to_one_but_for_rounding(tmp_path):
-    require_whole_predictions(tmp_path, pd.DataFrame({"p_a": [0.3333], "p_b": [0.3333], "p_c": [0.3333]}))
+    require_complete_predictions(tmp_path, pd.DataFrame({"p_a": [0.3333], "p_b": [0.3333], "p_c": [0.3333]}))
     cut = pd.DataFrame({"p_a": [0.25, 0.25], "p_b": [0.75, 0.748]})  # the second was 0.75 too
     with refusal(tmp_path / "predictions.csv", "row 2 of 2 is cut off", UnreadableFile):
-        require_whole_predictions(tmp_path, cut)
+        require_complete_predictions(tmp_path, cut)
 
 
 # one target or many, finished or not
@@ -84,23 +91,23 @@ def leftovers(tmp_path):
 
 
 def test_a_folder_is_marked_while_it_is_written_and_without_leftovers(tmp_path, leftovers):
-    with being_written(tmp_path):
+    with writing_results(tmp_path):
         assert is_unfinished(tmp_path)
         assert "again" in read_json(tmp_path / UNFINISHED)["what_to_do"]
         assert not any(part.exists() for part in leftovers)
     assert not is_unfinished(tmp_path)
-    require_whole(tmp_path)
+    require_finished(tmp_path)
 
 
 def test_the_mark_stays_where_writing_was_interrupted_and_speaks_for_the_model_too(tmp_path):
-    with pytest.raises(KeyboardInterrupt), being_written(tmp_path):
+    with pytest.raises(KeyboardInterrupt), writing_results(tmp_path):
         raise KeyboardInterrupt
     for folder in (tmp_path, tmp_path / "model"):
         with refusal(tmp_path, "interrupted.*Run transpl adapt .* again", UnreadableFile):
-            require_whole(folder)
-    with being_written(tmp_path):
+            require_finished(folder)
+    with writing_results(tmp_path):
         pass
-    require_whole(tmp_path)
+    require_finished(tmp_path)
 
 
 def test_a_folder_of_many_is_known_from_its_first_moment(tmp_path, leftovers):
@@ -118,13 +125,70 @@ def test_the_folder_of_one_target_is_not_taken_for_many(tmp_path, name):
     with refusal("out", "holds the results of one target"):
         begin_many(tmp_path, ["a"])
     assert not holds_many(tmp_path)
-    require_for_one(tmp_path)
+    require_one_target(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["summary.csv", TARGETS])
 def test_the_folder_of_many_targets_is_not_taken_for_one(tmp_path, name):
-    require_for_one(tmp_path)
+    require_one_target(tmp_path)
     (tmp_path / name).touch()
     assert holds_many(tmp_path)
     with refusal("out", "holds many targets"):
-        require_for_one(tmp_path)
+        require_one_target(tmp_path)
+
+
+@pytest.mark.parametrize(("error", "resumes"), [(InputError("X: no"), False), (RuntimeError("no"), True)])
+def test_a_failure_is_recorded_until_a_run_succeeds(tmp_path, error, resumes):
+    with pytest.raises(type(error)), recording_failure(tmp_path):
+        raise error
+    record = read_json(tmp_path / "failed.json")
+    assert record["error"] == f"{type(error).__name__}: {error}"
+    assert "Traceback" in record["traceback"]
+    assert ("checkpoint" in record["what_to_do"]) == resumes
+    with recording_failure(tmp_path):
+        pass
+    assert not (tmp_path / "failed.json").exists()
+
+
+def test_tables_are_written_whole(tmp_path):
+    write_table(tmp_path / "new" / "table.csv", pd.DataFrame({"a": [1, 2]}))
+    assert (tmp_path / "new" / "table.csv").read_text() == "a\n1\n2\n"
+
+
+# the sample of windows
+
+
+def test_at_most_so_many_windows_come_back_as_they_were(tmp_path):
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(700, 2, 8)).astype(np.float32), rng.normal(size=(5, 2, 8))
+    y = np.array(["walk", "run"] * 350)
+    save_sample(sample_of(X, y, T, ("a", "b")), tmp_path)
+    found = load_sample(tmp_path)
+    assert len(found.source) == SAMPLE_SIZE
+    assert (found.source_rows[0], found.source_rows[-1]) == (0, 699)
+    np.testing.assert_array_equal(found.source.values, X[found.source_rows])
+    assert found.source_labels.tolist() == y[found.source_rows].tolist()
+    assert found.target.values.dtype == np.float32
+    np.testing.assert_array_equal(found.target.values, T.astype(np.float32))
+    assert found.target_rows.tolist() == [0, 1, 2, 3, 4]
+    assert found.channel_names == ("a", "b")
+
+
+def test_windows_of_unequal_length_keep_their_length(tmp_path):
+    X = [np.ones((1, n)) for n in (4, 6, 5)]
+    save_sample(sample_of(X, np.array([1, 2, 1]), X, ("a",)), tmp_path)
+    found = load_sample(tmp_path)
+    assert found.target.lengths.tolist() == [4, 6, 5]
+    assert found.target.ragged
+    assert found.source_labels.tolist() == ["1", "2", "1"]
+
+
+def test_other_files_are_refused(tmp_path):
+    with refusal(tmp_path / SAMPLE_FILE, "no such file", UnreadableFile):
+        load_sample(tmp_path)
+    np.savez(tmp_path / SAMPLE_FILE, format=np.array("transpl-sample-1"))
+    with refusal(tmp_path / SAMPLE_FILE, "not a sample", UnreadableFile):
+        load_sample(tmp_path)
+    np.savez(tmp_path / SAMPLE_FILE, X=np.ones(3))
+    with pytest.raises(UnreadableFile):
+        load_sample(tmp_path)

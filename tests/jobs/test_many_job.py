@@ -16,9 +16,7 @@ from conftest import make_waves, refusal
 
 from transpl import TransPL
 from transpl._utils.errors import UnreadableFile
-from transpl.jobs import many_targets as jobs_many
-from transpl.jobs.many.folder import TargetFolder
-from transpl.jobs.one import Source, load_model
+from transpl.jobs import ManyJob, Source, load_model, many_job, run_many
 from transpl.nn.loop import _Loop
 
 QUICK = [*FAST, "--variant", "paper", "--backend", "inline"]
@@ -153,9 +151,9 @@ def test_the_source_model_that_was_demanded_comes_before_the_one_that_is_there(m
 def test_a_given_checkpoint_folder_is_given_back(tmp_path):
     X, y = make_waves(12, seed=0)
     source, model = Source(X, y), TransPL(variant="paper", patch_length=100, checkpoint_dir="mine")
-    job = jobs_many.ManyJob(source, None, {}, ("ax", "ay"), {})
+    job = ManyJob(source, None, {}, ("ax", "ay"), {})
     with refusal("X"):
-        jobs_many.run(job, model, tmp_path)
+        run_many(job, model, tmp_path)
     assert model.checkpoint_dir == "mine"
 
 
@@ -230,7 +228,7 @@ def test_processes_give_the_same(monkeypatch, homes):
 
 
 def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
-    row = jobs_many._row
+    row = many_job._row
 
     def interrupt(target):
         if target.name == "bob":
@@ -238,7 +236,7 @@ def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
         return row(target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(jobs_many, "_row", interrupt)
+        patch.setattr(many_job, "_row", interrupt)
         assert adapt(patch, *good("ann", "bob", "eve")) == 130
     assert "adapt, bench, demo and label go on" in capsys.readouterr().err
     epochs.clear()
@@ -298,7 +296,7 @@ def die(*_, **__):
 @pytest.mark.parametrize("early", [True, False])
 def test_a_folder_of_many_targets_is_known_before_it_is_finished(monkeypatch, capsys, homes, early):
     with monkeypatch.context() as patch:
-        patch.setattr(jobs_many, "_fitted" if early else "_adapted", die)
+        patch.setattr(many_job, "checkpoints_in" if early else "adapt_many", die)
         assert adapt(patch, *good("ann", "bob")) == 130
     assert json.loads((homes / "out" / "targets.json").read_text()) == {"targets": ["ann", "bob"]}
     assert adapt(monkeypatch, *good("ann"), "--mode", "markov") == 2
@@ -318,14 +316,14 @@ def test_a_folder_of_many_targets_is_known_before_it_is_finished(monkeypatch, ca
 def test_a_table_of_an_earlier_run_does_not_stay_beside_newer_targets(monkeypatch, homes):
     assert adapt(monkeypatch, *good("ann", "bob"), "--mode", "markov") == 0
     with monkeypatch.context() as patch:
-        patch.setattr(jobs_many, "_row", die)
+        patch.setattr(many_job, "_row", die)
         assert adapt(patch, *good("ann", "eve"), "--mode", "markov") == 130
     assert not (homes / "out" / "summary.csv").exists()
 
 
 def test_a_target_that_died_while_it_was_written_is_noticed_and_made_again(monkeypatch, capsys, homes):
     with monkeypatch.context() as patch:
-        patch.setattr(TargetFolder, "_write_results", die)
+        patch.setattr("transpl.jobs.target.write_table", die)
         assert adapt(patch, *good("ann", "bob"), "--mode", "markov") == 130
     assert transpl(monkeypatch, "predict", "--model", "out/ann", "--input", "homes/ann.npz") == 2
     assert "out/ann: its results are being written, or that was interrupted" in capsys.readouterr().err
@@ -345,4 +343,4 @@ def test_a_source_without_labels_is_refused(homes):
     from transpl.datasets.recordings.reading import read_recordings
 
     with refusal("source", "--label-col"):
-        jobs_many.from_recordings(read_recordings("homes/eve.npz"), [], {})
+        ManyJob.from_recordings(read_recordings("homes/eve.npz"), [], {})

@@ -1,0 +1,376 @@
+"""Adapt a source model to one target, label and score its windows, and write the target's folder.
+
+`adapt_target` is the whole workflow. A job for one target calls it once, a job for many once per target.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from transpl import TransPL, __version__
+from transpl._utils.files import sha256, write_json
+from transpl._utils.metrics import accuracy, macro_f1
+from transpl.council import CouncilExplanation
+from transpl.datasets.recordings.reading import Recordings
+from transpl.estimator.validation import few_label_indices, plain
+from transpl.jobs.folder import (
+    LABEL_BEFORE,
+    PROBABILITY,
+    SAMPLE_FILE,
+    TRUE_LABEL,
+    Sample,
+    save_reading,
+    save_sample,
+    write_table,
+    writing_results,
+)
+from transpl.markov import Explanation, ShiftReport, windows_to_explain
+from transpl.windows import override_probabilities
+
+NO_LABEL = ""
+ESTIMATE = "estimated_accuracy"  # key of metrics.json and summary.json
+_FILES = (
+    *("summary.json", "predictions.csv", "metrics.json", "report.html"),
+    *("explanation.npz", "shift.json", SAMPLE_FILE),
+)
+_MAX_NAMES = 10  # classes in a warning
+_DIGITS = 6  # of shapes that are only drawn
+
+
+@dataclass(frozen=True)
+class Target:
+    """Target windows.
+
+    Parameters
+    ----------
+    X
+        windows as `TransPL.adapt` takes them
+    y
+        (n,) labels, "" where unknown; they only score and never reach the model
+    origin
+        a row per window that says where it comes from (group, start), copied to predictions.csv
+    groups
+        (n,) names of the recordings, if the windows of a recording are labelled together
+    """
+
+    X: Any
+    y: NDArray | None = None
+    origin: pd.DataFrame | None = None
+    groups: NDArray | None = None
+
+
+@dataclass(frozen=True)
+class AdaptTask:
+    """What `adapt_target` does.
+
+    Parameters
+    ----------
+    name
+        of the target
+    target
+        adapted to, without its labels
+    mode
+        as in `TransPL.adapt`
+    channel_names
+        one per channel
+    source
+        what summary.json says of the source: its name, windows and class shares, None where they are not known
+    test
+        windows that are labelled and scored; None: those of the target
+    prior
+        known class shares of the target, by label or (K,) in the order of `classes_`
+    few_labels
+        {row of the target: label} given by a person; these rows are not scored
+    smooth
+        windows follow one another in time, so that neighbours seldom differ
+    explain
+        also explain the predictions and report what shifted
+    """
+
+    name: str
+    target: Target
+    mode: str
+    channel_names: tuple[str, ...]
+    source: dict[str, Any]
+    test: Target | None = None
+    prior: ArrayLike | dict[str, float] | None = None
+    few_labels: dict[int, str] | None = None
+    smooth: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptResult:
+    """What is known of a target after adaptation; the fields are the files of its folder."""
+
+    predictions: pd.DataFrame
+    summary: dict[str, Any]
+    scores: dict[str, Any] | None = None
+    estimate: dict[str, float] | None = None
+    explanation: Explanation | CouncilExplanation | None = None
+    shift: ShiftReport | None = None
+
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """Scores and estimated accuracy, as metrics.json has them; None if there is neither."""
+        estimate = {} if self.estimate is None else {ESTIMATE: self.estimate}
+        return {**(self.scores or {}), **estimate} or None
+
+
+def adapt_target(model: TransPL, task: AdaptTask) -> AdaptResult:
+    """Adapt a fitted source model to a target, then label, score and, if asked, explain its windows.
+
+    `model` is the adapted model afterwards.
+    """
+    few = task.few_labels or {}
+    target = _without_labels_of(task.target, list(few))
+    test = _with_given_labels(target, few) if task.test is None else task.test
+    warn_unknown_classes(test.y, model.classes_)
+    before = model.predict(test.X)
+    model.adapt(
+        target.X,
+        prior=task.prior,
+        mode=task.mode,
+        few_labels=task.few_labels,
+        groups=target.groups,
+        smooth=task.smooth,
+    )
+    predictions = predictions_table(model, test.X, test.origin, before, groups=test.groups, smooth=task.smooth)
+    labels = predictions["label"].to_numpy()
+    needs_pseudo_labels = task.explain or target.y is not None
+    pseudo = model.pseudo_label(target.X) if needs_pseudo_labels else None
+
+    scores: dict[str, Any] = {}
+    if target.y is not None and pseudo is not None:
+        scores["pseudo_labels"] = score(target.y, pseudo.labels)
+    if test.y is not None:
+        scores |= {"before": score(test.y, before), "after": score(test.y, labels)}
+        scores["confusion"] = _confusion(test.y, labels)
+    if scores and few:
+        scores["labels_given"] = len(few)
+
+    explanation = shift = None
+    if task.explain and pseudo is not None:
+        probabilities = probabilities_of(predictions, len(model.classes_))
+        explanation = explain_some(model, test.X, probabilities, task.channel_names)
+        shift = model.shift_report(channel_names=task.channel_names)
+        if shift.target_shares is None:  # `adapt` labelled nothing
+            known = few_label_indices(task.few_labels, len(target.X), model.classes_)
+            shift = replace(shift, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
+    truth = (task.target if task.test is None else task.test).y
+    summary = _summary(model, task, labels, truth, before)
+    return AdaptResult(predictions, summary, scores or None, estimated_accuracy(model), explanation, shift)
+
+
+def write_target_folder(
+    folder: Path,
+    result: AdaptResult,
+    model: TransPL | None,
+    *,
+    reading: dict[str, Any] | None = None,
+    record_source: Callable[[Path], None] | None = None,
+    sample: Sample | None = None,
+    receipt: dict[str, Any] | None = None,
+) -> None:
+    """Replace all results in a folder.
+
+    Parameters
+    ----------
+    model
+        the adapted model, if it is kept
+    reading
+        how the recordings were read, saved beside the model
+    record_source
+        called with the folder of the saved model, to record what its source model was trained on
+    sample
+        windows of both domains, for figures
+    receipt
+        for summary.json, by which `adapt_many` knows its own finished results
+    """
+    with writing_results(folder):
+        for name in _FILES:
+            (folder / name).unlink(missing_ok=True)
+        if model is None:
+            shutil.rmtree(folder / "model", ignore_errors=True)
+        else:
+            model.save(folder / "model")
+            save_reading(folder, reading)
+            if record_source is not None:
+                record_source(folder / "model")
+        write_table(folder / "predictions.csv", result.predictions)
+        if result.explanation is not None:
+            result.explanation.save(folder / "explanation.npz")
+        if result.shift is not None:
+            result.shift.save(folder / "shift.json")
+        if sample is not None:
+            save_sample(sample, folder)
+        if result.metrics is not None:
+            write_json(folder / "metrics.json", result.metrics)
+        many = {} if receipt is None else {"many": {**receipt, "predictions": sha256(folder / "predictions.csv")}}
+        write_json(folder / "summary.json", {**result.summary, **many})
+
+
+def origin_of(recordings: Recordings) -> pd.DataFrame:
+    """Where each window comes from: its number and, where known, domain, group and first sample."""
+    columns = {"window": np.arange(len(recordings.X))}
+    known = {name: getattr(recordings, name) for name in ("domain", "group", "start")}
+    return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
+
+
+def predictions_table(
+    model: TransPL, X: Any, origin: pd.DataFrame | None = None, before: NDArray | None = None, **order: Any
+) -> pd.DataFrame:
+    """Label windows: a row per window with its origin, label, confidence and a probability per class.
+
+    Parameters
+    ----------
+    before
+        (n,) labels before adaptation, for a column of their own
+    **order
+        `groups` and `smooth`, as in `TransPL.predict_proba`
+    """
+    p = model.predict_proba(X, **order)
+    table = pd.DataFrame({"window": np.arange(len(p))}) if origin is None else origin.reset_index(drop=True).copy()
+    table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
+    if before is not None:
+        table[LABEL_BEFORE] = before
+    return pd.concat([table, pd.DataFrame(p, columns=[f"{PROBABILITY}{name}" for name in model.classes_])], axis=1)
+
+
+def probabilities_of(predictions: pd.DataFrame, n_classes: int) -> NDArray[np.float64]:
+    """The probabilities of a table of predictions, its last columns, (n, K)."""
+    return np.ascontiguousarray(predictions.iloc[:, -n_classes:].to_numpy(np.float64))
+
+
+def explain_some(
+    model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
+) -> Explanation | CouncilExplanation:
+    """Explain as many windows as a page can show, chosen by `windows_to_explain` from the probabilities (n, K) of all windows."""
+    rows = windows_to_explain(probabilities)
+    some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
+    found = model.explain(some, channel_names=channel_names)
+    return replace(found, windows=rows, answers=probabilities[rows])
+
+
+def estimated_accuracy(model: TransPL) -> dict[str, float] | None:
+    """Accuracy of an adapted model, estimated without labels, as plain values; None for a variant without it."""
+    found = model.fitted_method().estimate
+    return None if found is None else {name: float(value) for name, value in found._asdict().items()}
+
+
+def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
+    """Accuracy and macro-F1 on the windows whose truth is known, and how many these are."""
+    a, b = _known(truth, labels)
+    return {"windows": len(a), "accuracy": accuracy(a, b), "macro_f1": macro_f1(a, b)}
+
+
+def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:
+    """The share of each class among the known labels."""
+    text, _ = _known(labels, labels)
+    return {str(name): float((text == str(name)).mean()) for name in classes}
+
+
+def warn_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
+    """Warn of true labels that the model cannot predict: they may be its classes under other names."""
+    if truth is None:
+        return
+    names = [str(name) for name in classes]
+    unknown = sorted(set(truth.astype(str).tolist()) - {*names, NO_LABEL})
+    if unknown:
+        warnings.warn(
+            f"the target's labels {', '.join(map(repr, unknown[:_MAX_NAMES]))} are not classes of the source "
+            f"({', '.join(map(repr, names[:_MAX_NAMES]))}); their windows count as wrong.",
+            stacklevel=2,
+        )
+
+
+def _without_labels_of(target: Target, rows: list[int]) -> Target:
+    """The target without the true labels of some rows, so that they are not scored."""
+    if target.y is None or not rows:
+        return target
+    y = target.y.astype(str)
+    y[rows] = NO_LABEL
+    return replace(target, y=None if (y == NO_LABEL).all() else y)
+
+
+def _with_given_labels(target: Target, few_labels: dict[int, str]) -> Target:
+    """The target with a column for predictions.csv of the labels that a person gave."""
+    if not few_labels:
+        return target
+    table = pd.DataFrame({"window": np.arange(len(target.X))}) if target.origin is None else target.origin
+    given = pd.Series(few_labels).reindex(range(len(target.X)), fill_value=NO_LABEL).to_numpy()
+    return replace(target, origin=table.reset_index(drop=True).assign(**{TRUE_LABEL: given}))
+
+
+def _summary(
+    model: TransPL, task: AdaptTask, labels: NDArray, truth: NDArray | None, before: NDArray
+) -> dict[str, Any]:
+    """All that the report says beside the scores, as plain values."""
+    method, prior = model.fitted_method(), task.prior
+    if prior is not None and not isinstance(prior, dict):
+        prior = {str(k): float(share) for k, share in zip(model.classes_, np.asarray(prior), strict=True)}
+    distances = model.channel_distances_  # the costly part, computed once
+    council: dict[str, Any] = {}
+    if estimate := estimated_accuracy(model):
+        witnesses = [
+            {"witness": each.witness, "view": each.view, "accuracy": float(each.accuracy)}
+            for each in method.standings()
+        ]
+        council = {ESTIMATE: estimate, "undone": list(method.undone(task.channel_names)), "witnesses": witnesses}
+    return {
+        "transpl_version": __version__,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": task.source,
+        "target": {
+            "name": task.name,
+            "windows": len(task.target.X),
+            "labels_given": len(task.few_labels or {}),
+        },
+        "test": {
+            "windows": len(labels),
+            "class_shares": class_shares(labels, model.classes_),
+            "true_class_shares": None if truth is None else class_shares(truth, model.classes_),
+            "changed": int((before != labels).sum()),
+        },
+        "variant": model.variant,
+        "mode": model.mode_,
+        **council,
+        "prior": prior,
+        "classes": [str(name) for name in model.classes_],
+        "channels": [
+            {"name": name, "distance": float(distance), "weight": float(weight)}
+            for name, distance, weight in zip(task.channel_names, distances, method.trust(distances), strict=True)
+        ],
+        "sigma": plain(model.sigma),
+        "codebook_usage": {
+            book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
+            for book, usage in model.codebook_usage_.items()
+        },
+        "decoded_codes": method.decoded_codes["coarse"].round(_DIGITS).tolist(),
+        "history": model.history_,
+        "seconds": model.seconds_,
+    }
+
+
+def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
+    """How often each true class (row) got each label (column)."""
+    table = pd.crosstab(*_known(truth, labels))
+    names = np.union1d(table.index, table.columns)
+    counts = table.reindex(index=names, columns=names, fill_value=0)
+    return {"labels": names.tolist(), "counts": counts.to_numpy(int).tolist()}
+
+
+def _known(truth: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
+    """Both as text, where the truth is known."""
+    known = truth.astype(str) != NO_LABEL
+    return truth[known].astype(str), labels[known].astype(str)
