@@ -168,7 +168,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     stored(tmp_path).train()
     (home,) = (path for path in tmp_path.iterdir() if path.is_dir())
     (home / "checkpoints").mkdir()
-    (home / ".weights.safetensors.a1.part.safetensors").touch()
+    (home / ".weights.safetensors.abcd1234.part.safetensors").touch()
     stored(tmp_path).train()
     assert half_files(tmp_path) == []
     assert not (home / "checkpoints").exists()

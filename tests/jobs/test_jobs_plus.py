@@ -53,7 +53,7 @@ def test_all_of_the_source_is_learnt_from(folder):
 
 
 def test_folder_holds_what_the_docs_promise(folder):
-    names = ["explanation.npz", "metrics.json", "model", "predictions.csv", "report.html", "sample.npz"]
+    names = ["explanation.npz", "metrics.json", "model", "predictions.csv", "sample.npz"]
     assert sorted(path.name for path in folder.iterdir()) == [*names, "shift.json", "summary.json"]
 
 

@@ -66,7 +66,7 @@ def test_every_target_gets_a_folder_and_a_row(monkeypatch, capsys, homes):
     assert lines[1].split()[-1] == "%"
     assert "%" not in lines[4]
     assert "4/4 eve: 24 windows" in said.err
-    assert "failed: NotReadable" in said.err
+    assert "failed: UnreadableFile" in said.err
 
     table = pd.read_csv("out/summary.csv").set_index("target")
     assert table["windows"].tolist()[0] == 24

@@ -164,7 +164,6 @@ def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
     path = tmp_path / "source.json"
     record = json.loads(path.read_text())
     for change, words in (
-        ([], "does not describe its model"),
         ({**record, "model": "other"}, "does not describe its model"),
         ({**record, "version": "0.0.0"}, "differs in version"),
         ({**record, "settings": None}, "differs in .*patch_length"),
@@ -174,11 +173,12 @@ def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
         assert Wanted().find(tmp_path) is None
         with refusal("source_from", words):
             Wanted().load(tmp_path)
-    path.write_text("half a li")
-    with pytest.warns(UserWarning, match=r"source\.json"):
-        assert Wanted().find(tmp_path) is None
-    with pytest.raises(UnreadableFile, match=r"source\.json"):
-        Wanted().load(tmp_path)
+    for damaged in ("half a li", "[]"):
+        path.write_text(damaged)
+        with pytest.warns(UserWarning, match=r"source\.json"):
+            assert Wanted().find(tmp_path) is None
+        with pytest.raises(UnreadableFile, match=r"source\.json"):
+            Wanted().load(tmp_path)
     path.unlink()
     with refusal("source_from", "no record"):
         Wanted().load(tmp_path)

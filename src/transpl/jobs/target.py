@@ -255,7 +255,7 @@ def probabilities_of(predictions: pd.DataFrame, n_classes: int) -> NDArray[np.fl
 def explain_some(
     model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
 ) -> Explanation | CouncilExplanation:
-    """Explain as many windows as a page can show, chosen by `windows_to_explain` from the probabilities (n, K) of all windows."""
+    """Explain as many windows as a page can show; `windows_to_explain` chooses them by all probabilities, (n, K)."""
     rows = windows_to_explain(probabilities)
     some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
     found = model.explain(some, channel_names=channel_names)
