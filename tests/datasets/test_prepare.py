@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl._utils.files import read_npz, sha256
+from transpl._utils.files import read_npz
+from transpl._utils.hashing import hash_file
 from transpl.datasets import cards, load, prepared
 from transpl.datasets.cards import card_path, check_card, read_card
 from transpl.datasets.dataset import Dataset
@@ -64,7 +65,7 @@ def recipe(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
         homepage="https://example.org",
         licence="CC0",
         citation="Nobody 2020",
-        files=(RemoteFile("raw.zip", ("https://example.invalid/raw.zip",), sha256(archive)),),
+        files=(RemoteFile("raw.zip", ("https://example.invalid/raw.zip",), hash_file(archive)),),
         layout="numbers.txt",
         rule="four windows per number",
         build=build,
@@ -113,7 +114,7 @@ def test_from_an_archive(recipe: Recipe, archive: Path, home: Path) -> None:
     np.testing.assert_array_equal(read_npz(npz, ["group"])["group"], [0, 0, 1, 1, 2, 2, 3, 3])
     card = read_card(npz)
     check_card(npz, card)
-    assert card["origin"] == [{"name": "raw.zip", "sha256": sha256(archive), "urls": [*recipe.files[0].urls]}]
+    assert card["origin"] == [{"name": "raw.zip", "sha256": hash_file(archive), "urls": [*recipe.files[0].urls]}]
     assert card["notes"] == ["1 line was empty."]
     assert (card["made_by"], card["rule"], card["licence"]) == ("prepare", recipe.rule, "CC0")
     for words in ("unpacking", "building", "1 line was empty.", "8 windows of 2 domains", "wrote"):
@@ -291,7 +292,7 @@ def test_a_damaged_download_is_deleted_if_nobody_vouches_for_it(
     damaged = bytearray(archive.read_bytes())
     damaged[damaged.index(b"10\n20")] ^= 1
     (raw / "raw.zip").write_bytes(damaged)
-    file = replace(recipe.files[0], sha256=sha256(raw / "raw.zip") if published else None)
+    file = replace(recipe.files[0], sha256=hash_file(raw / "raw.zip") if published else None)
     use(monkeypatch, replace(recipe, files=(file,)))
     with pytest.raises(UnreadableFile, match="damaged") as caught:
         prepare("wisdm", offline=True)
@@ -308,7 +309,7 @@ def test_an_alternative_file_counts_as_published(
     (home / "raw" / "wisdm").mkdir(parents=True)
     (home / "raw" / "wisdm" / "inner.zip").write_bytes(archive.read_bytes())
     card = read_card(prepare("wisdm", offline=True))
-    assert card["origin"] == [{"name": "inner.zip", "sha256": sha256(archive), "urls": [*inner.urls]}]
+    assert card["origin"] == [{"name": "inner.zip", "sha256": hash_file(archive), "urls": [*inner.urls]}]
     assert is_published(card["origin"], recipe_for("wisdm").files)
     assert not is_published([{"name": "inner.zip", "sha256": "1" * 64}], recipe_for("wisdm").files)
     ear = Ear()

@@ -12,7 +12,7 @@ from conftest import TINY, make_waves
 from transpl import TransPL
 from transpl._utils.errors import InputError, UnreadableFile
 from transpl._utils.files import write_json
-from transpl.estimator.persistence import _digest
+from transpl._utils.hashing import hash_json
 
 X, Y = make_waves(20, seed=0)
 NEW, _ = make_waves(12, seed=2, gain=1.4)
@@ -70,7 +70,7 @@ def rewritten(folder, change):
     card = json.loads((folder / "model.json").read_text())
     del card["digest"]
     change(card)
-    write_json(folder / "model.json", {**card, "digest": _digest(card)})
+    write_json(folder / "model.json", {**card, "digest": hash_json(card)})
     return folder
 
 

@@ -1,6 +1,5 @@
-"""Atomic writing, JSON, arrays and checksums."""
+"""Atomic writing, JSON and arrays."""
 
-import hashlib
 import os
 import re
 import resource
@@ -12,7 +11,6 @@ import pytest
 import torch
 from conftest import refusal
 
-from transpl._utils import files
 from transpl._utils.errors import UnreadableFile
 from transpl._utils.files import (
     map_npy,
@@ -21,7 +19,6 @@ from transpl._utils.files import (
     read_npz,
     remove_leftovers,
     replacing,
-    sha256,
     write_json,
     write_rows,
     write_text,
@@ -359,23 +356,6 @@ def test_a_damaged_json_file_is_reported_in_one_line(tmp_path, content):
 def test_a_folder_in_place_of_a_json_file_is_reported_in_one_line(tmp_path):
     with pytest.raises(UnreadableFile, match=rf"\A{re.escape(str(tmp_path))}: .*\Z"):
         read_json(tmp_path)
-
-
-# sha256
-
-
-@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 8, 1000])
-def test_sha256_agrees_with_hashlib_whatever_the_chunk(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(files, "_CHUNK", 4)
-    content = bytes(i * 37 % 256 for i in range(size))
-    (tmp_path / "a.bin").write_bytes(content)
-    assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
-
-
-def test_sha256_agrees_with_hashlib_on_a_file_larger_than_a_chunk(tmp_path):
-    content = b"transpl" * 300_000
-    (tmp_path / "a.bin").write_bytes(content)
-    assert sha256(tmp_path / "a.bin") == hashlib.sha256(content).hexdigest()
 
 
 # npz files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -163,15 +162,6 @@ def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> 
         stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file's bytes, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 @contextmanager

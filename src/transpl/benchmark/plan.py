@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ import yaml
 
 from transpl import datasets
 from transpl._utils.errors import InputError, UnreadableFile, check_choice, check_int, invalid, unreadable_file
+from transpl._utils.hashing import hash_bytes, hash_json
 from transpl.datasets import Dataset
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import MethodSettings, recorded
@@ -350,17 +350,14 @@ def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterab
 
 def short_digest(value: Any) -> str:
     """A short name for plain values: the same on every machine for equal values."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return hash_json(value)[:_DIGEST_LENGTH]
 
 
 def data_fingerprint(dataset: Dataset) -> str:
     """A short name for every window, label, domain and split of a data set."""
-    digest = hashlib.sha256()
-    for values in (dataset.X, dataset.y, dataset.domain_ids, dataset.split):
-        digest.update(f"{values.shape}{values.dtype.str}".encode())
-        digest.update(values.tobytes())
-    return digest.hexdigest()[:_DIGEST_LENGTH]
+    arrays = (dataset.X, dataset.y, dataset.domain_ids, dataset.split)
+    pieces = (piece for values in arrays for piece in (f"{values.shape}{values.dtype.str}", values.tobytes()))
+    return hash_bytes(pieces)[:_DIGEST_LENGTH]
 
 
 def check_fields(cls: type, values: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from transpl._utils.errors import InputError, invalid
-from transpl._utils.files import sha256
+from transpl._utils.hashing import hash_file
 
 
 def import_plugins(plugins: Iterable[str]) -> None:
@@ -33,7 +33,7 @@ def resolve_plugin(plugin: str) -> str:
 def plugin_versions(plugins: Iterable[str]) -> dict[str, str]:
     """What identifies the code of each plugin: a file's hash, or the version that a module states."""
     return {
-        Path(plugin).name: f"sha256 {sha256(plugin)}"
+        Path(plugin).name: f"sha256 {hash_file(plugin)}"
         if _is_file(plugin)
         else str(getattr(sys.modules.get(plugin), "__version__", "unknown"))
         for plugin in plugins

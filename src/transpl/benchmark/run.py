@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import time
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl import __version__
+from transpl._utils.hashing import hash_bytes
 from transpl.benchmark.plan import settings_of
 from transpl.benchmark.protocol import Evaluator, Pair, split_pair
 from transpl.benchmark.selection import all_risks
@@ -189,7 +189,5 @@ def _details(method: Method, target: Windows, evaluator: Evaluator) -> dict[str,
 
 
 def _fingerprint(arrays: Mapping[str, NDArray[Any]], history: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(history).encode())
-    for name, values in sorted(arrays.items()):
-        digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
-    return digest.hexdigest()
+    named = (piece for name, values in sorted(arrays.items()) for piece in (name, values.tobytes()))
+    return hash_bytes([json.dumps(history), *named])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +12,8 @@ from safetensors.torch import load, save
 
 from transpl import __version__
 from transpl._utils.errors import UnreadableFile, unreadable_file
-from transpl._utils.files import replacing, sha256
+from transpl._utils.files import replacing
+from transpl._utils.hashing import hash_bytes, hash_file
 from transpl._utils.source_cache import OtherSource, SourceCache
 from transpl.benchmark.plan import short_digest
 from transpl.methods import SourceModel
@@ -74,7 +74,7 @@ def _write(trained: Trained, home: Path) -> dict[str, Any]:
     with replacing(weights) as part:
         tensors = {name: tensor.contiguous() for name, tensor in trained.network.state_dict().items()}
         part.write_bytes(save(tensors))  # save_file has errors of its own where a disk is full
-    return {"sha256": sha256(weights), "history": trained.history, "seconds": trained.seconds}
+    return {"sha256": hash_file(weights), "history": trained.history, "seconds": trained.seconds}
 
 
 def _read(home: Path, record: dict[str, Any], model: SourceModel) -> Trained:
@@ -82,7 +82,7 @@ def _read(home: Path, record: dict[str, Any], model: SourceModel) -> Trained:
         raise _damaged(home / "source.json", "not the record of a source network")
     weights = home / _WEIGHTS
     content = weights.read_bytes() if weights.exists() else b""  # not mapped: the file may change while it is used
-    if hashlib.sha256(content).hexdigest() != record["sha256"]:
+    if hash_bytes([content]) != record["sha256"]:
         raise _damaged(weights, "missing or changed since it was written")
     try:
         network = model.network_with(load(content))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -10,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.hashing import hash_window
 from transpl.windows import CHUNK, Windows
 
 MOST = 4096  # windows that a council adapts to; more hardly change how the witnesses are judged
@@ -40,7 +40,7 @@ class TargetSample:
 
     @classmethod
     def _of_chunk(cls, windows: Windows) -> Self:
-        digests = [_digest(values[:, :n]) for values, n in zip(windows.values, windows.lengths, strict=True)]
+        digests = [hash_window(values[:, :n]) for values, n in zip(windows.values, windows.lengths, strict=True)]
         return cls._smallest(windows, digests)
 
     def _joined_with(self, other: Self) -> Self:
@@ -59,10 +59,6 @@ class TargetSample:
     def restored(cls, arrays: Mapping[str, NDArray]) -> Self:
         """The sample that `arrays` gave."""
         return cls.of(Windows(arrays["values"], arrays["lengths"]))
-
-
-def _digest(values: NDArray[np.float32]) -> bytes:
-    return hashlib.blake2b(values.astype("<f4").tobytes(), digest_size=16).digest()
 
 
 def _joined(one: Windows, other: Windows) -> Windows:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
-from transpl._utils.files import read_json, read_npz, sha256, write_json
+from transpl._utils.files import read_json, read_npz, write_json
+from transpl._utils.hashing import hash_file
 from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import KEYS, as_names
 
@@ -78,7 +79,7 @@ def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
         "options": dict(provenance.options),
         "notes": list(provenance.notes),
         "transpl_version": __version__,
-        "npz_sha256": sha256(npz),
+        "npz_sha256": hash_file(npz),
         **contents(npz),
     }
 
@@ -127,7 +128,7 @@ def check_card(npz: Path, card: Mapping[str, Any]) -> None:
     """Raise unless `card` was written for this npz."""
     if not npz.is_file():
         raise unreadable_file(npz, problem="no such file, though it has a card", advice=_AGAIN)
-    found = sha256(npz)
+    found = hash_file(npz)
     if found != card["npz_sha256"]:
         problem = f"not the file its card was written for (SHA-256 {found[:12]}..., not {card['npz_sha256'][:12]}...)"
         raise unreadable_file(npz, problem=problem, advice=_AGAIN)
@@ -141,7 +142,7 @@ def card_or_contents(npz: Path) -> dict[str, Any]:
         return card
     empty = {key: kind() for key, kind in _FIELDS.items()}
     notes = ["There is no card beside the file, so its origin is unknown."]
-    return {**empty, "name": npz.stem, "notes": notes, "npz_sha256": sha256(npz), **contents(npz)}
+    return {**empty, "name": npz.stem, "notes": notes, "npz_sha256": hash_file(npz), **contents(npz)}
 
 
 def refuse_second_scaling(npz: Path, rule: str) -> None:

@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from transpl._utils.errors import InputError, UnreadableFile, unreadable_file
-from transpl._utils.files import replacing, sha256, write_text
+from transpl._utils.files import replacing, write_text
+from transpl._utils.hashing import hash_file
 from transpl.datasets.recipe import Log, RemoteFile
 from transpl.datasets.unpack import is_archive_as_named
 
@@ -85,7 +86,7 @@ def _is_usable(file: RemoteFile, path: Path, log: Log) -> bool:
     """Tell whether `path` has the right bytes; where no hash is known, any archive of the right kind will do."""
     expected = _expected_hash(file, path)
     try:
-        found = sha256(path)
+        found = hash_file(path)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -145,7 +146,7 @@ def _transfer(url: str, part: Path, *, title: str, progress: bool) -> None:
 
 def _check_download(part: Path, file: RemoteFile, expected: str | None) -> str:
     """Return the hash of a download; raise if it is not the right file."""
-    found, size = sha256(part), part.stat().st_size
+    found, size = hash_file(part), part.stat().st_size
     if file.sha256 is None and not is_archive_as_named(part, file.name):
         with open(part, "rb") as stream:
             start = stream.read(20)

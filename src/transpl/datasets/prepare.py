@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import shutil
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from transpl._utils.errors import InputError, UnreadableFile, check_choice, invalid, unreadable_file
-from transpl._utils.files import naming, sha256
+from transpl._utils.files import naming
+from transpl._utils.hashing import hash_bytes, hash_file
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
 from transpl.datasets.dataset import RULES, normalised
@@ -153,7 +153,7 @@ def _last_change(folder: Path) -> float:
 
 def archive_origin(path: Path, published: Sequence[RemoteFile] = ()) -> dict[str, Any]:
     """Describe a raw file for the card; a published file, found by hash or name, with its addresses."""
-    found = sha256(path)
+    found = hash_file(path)
     choices = [choice for file in published for choice in file.choices]
     by_hash = [choice for choice in choices if choice.sha256 == found]
     by_name = [choice for choice in choices if choice.sha256 is None and choice.name == path.name]
@@ -164,10 +164,9 @@ def archive_origin(path: Path, published: Sequence[RemoteFile] = ()) -> dict[str
 
 def folder_origin(folder: Path) -> dict[str, Any]:
     """Describe a folder for the card, with one hash over the names and contents of all its files."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n".encode())
-    return {"name": f"{folder.resolve().name}/", "sha256": digest.hexdigest(), "urls": []}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{hash_file(path)}  {path.relative_to(folder).as_posix()}\n" for path in paths]
+    return {"name": f"{folder.resolve().name}/", "sha256": hash_bytes(lines), "urls": []}
 
 
 def is_published(origin: Sequence[Mapping[str, Any]], published: Sequence[RemoteFile]) -> bool:

@@ -6,8 +6,6 @@ moment the folder holds one whole model, the old or the new.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +18,8 @@ from safetensors.numpy import save as serialize
 
 from transpl import __version__
 from transpl._utils.errors import unreadable_file
-from transpl._utils.files import read_json, replacing, sha256, write_json
+from transpl._utils.files import read_json, replacing, write_json
+from transpl._utils.hashing import hash_file, hash_json
 from transpl.methods.contract import ExplainableMethod
 
 FORMAT = "transpl-model"
@@ -65,7 +64,7 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: Ex
         **method.facts(),
         **about,
     }
-    write_json(home / "model.json", {**card, "digest": _digest(card)})
+    write_json(home / "model.json", {**card, "digest": hash_json(card)})
     _remove_older_arrays(home, keep=name)
 
 
@@ -76,7 +75,7 @@ def load_model(folder: str | os.PathLike[str]) -> SavedModel:
     path = home / str(card["weights"]["file"])
     if path.parent != home or not path.is_file():
         raise unreadable_file(path, problem="the weights file is missing", advice="Copy the whole model folder.")
-    if sha256(path) != card["weights"]["sha256"]:
+    if hash_file(path) != card["weights"]["sha256"]:
         raise unreadable_file(
             path, problem="damaged or changed since it was saved", advice="Copy or save the model again."
         )
@@ -95,7 +94,7 @@ def _write_arrays(home: Path, arrays: dict[str, NDArray]) -> tuple[str, str]:
     in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with replacing(home / "weights.safetensors") as part:
         part.write_bytes(serialize(in_order))  # not by save_file, whose errors are its own where a disk is full
-        digest = sha256(part)
+        digest = hash_file(part)
     name = f"weights-{digest[:16]}.safetensors"
     os.replace(home / "weights.safetensors", home / name)
     return name, digest
@@ -115,7 +114,7 @@ def _read_card(path: Path) -> dict[str, Any]:
         problem = f"model format {card.get('format_version')}, this version reads {FORMAT_VERSION}"
         raise unreadable_file(path, problem=problem, advice="Upgrade transpl, or save the model again.")
     digest = card.pop("digest", None)
-    if digest != _digest(card):
+    if digest != hash_json(card):
         raise unreadable_file(path, problem="changed since it was saved", advice="Restore it, or save the model again.")
     return card if "variant" in card else _as_of_now(card, path)
 
@@ -129,8 +128,3 @@ def _as_of_now(card: dict[str, Any], path: Path) -> dict[str, Any]:
         raise unreadable_file(path, problem=problem, advice="Fit it again.")
     kept = {name: value for name, value in params.items() if name not in _RETIRED}
     return {**card, "variant": "paper", "params": kept}
-
-
-def _digest(card: dict[str, Any]) -> str:
-    text = json.dumps(card, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
 from transpl._utils.errors import UnreadableFile, invalid
-from transpl._utils.files import read_json, read_npz, sha256
-from transpl._utils.hashing import digest_of
+from transpl._utils.files import read_json, read_npz
+from transpl._utils.hashing import hash_file, hash_values
 from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator.classifier import TransPL
 from transpl.estimator.variants import check_mode
@@ -357,7 +357,7 @@ def _read_finished(task: _Task, classes: NDArray, *, with_model: bool) -> Adapte
     try:
         summary, path = read_json(folder / "summary.json"), folder / "predictions.csv"
         receipt = summary["many"]
-        if receipt["digest"] != task.digest or sha256(path) != receipt["predictions"]:
+        if receipt["digest"] != task.digest or hash_file(path) != receipt["predictions"]:
             return None
         metrics = read_json(folder / "metrics.json") if receipt["scored"] else {}
         found = AdaptedTarget.from_results(
@@ -381,7 +381,7 @@ def _task(name: str, target: Any, prior: NDArray[np.float64] | None, home: Path 
         return _Task(name, target, prior, None, None)
     own = target_digest(target)
     shares = None if prior is None else prior.tolist()
-    return _Task(name, target, prior, home / name, None if own is None else digest_of(common, own, shares))
+    return _Task(name, target, prior, home / name, None if own is None else hash_values(common, own, shares))
 
 
 def _common_digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:
@@ -389,7 +389,7 @@ def _common_digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[st
     about = [(__version__, _LAYOUT), model.fitted_method().fingerprint(), model.classes_.tolist(), mode, names]
     parts = [part for part in rows or () if part is not None]
     arrays = [array for part in parts for array in (part.windows.values, part.windows.lengths, part.y)]
-    return digest_of(about, *arrays)
+    return hash_values(about, *arrays)
 
 
 def _source_rows(model: TransPL, mode: str, X: Any, y: ArrayLike | None) -> Rows | None:

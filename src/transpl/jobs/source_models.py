@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from transpl import TransPL, __version__
 from transpl._utils.errors import invalid
 from transpl._utils.files import read_json
-from transpl._utils.hashing import digest_of
+from transpl._utils.hashing import hash_values
 from transpl._utils.source_cache import OtherSource, SourceCache
 from transpl.estimator.validation import plain
 from transpl.windows import as_windows
@@ -90,7 +90,7 @@ def _identity(model: TransPL, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike
     parts = [(X, y)] if X_val is None else [(X, y), (X_val, y_val)]
     checked = [(as_windows(windows), np.asarray(labels)) for windows, labels in parts]
     arrays = [array for windows, labels in checked for array in (windows.values, windows.lengths, labels)]
-    return {"version": __version__, "settings": settings, "rows": digest_of(*arrays)}
+    return {"version": __version__, "settings": settings, "rows": hash_values(*arrays)}
 
 
 def _content(model: TransPL) -> tuple[dict[str, Any], str]:

@@ -8,7 +8,6 @@ its rows are on the disk.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from transpl._utils.errors import check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, write_json, write_rows
+from transpl._utils.hashing import hash_bytes
 from transpl._utils.progress import windows_bar
 from transpl.estimator.classifier import TransPL
 from transpl.methods import ExplainableMethod
@@ -151,12 +151,14 @@ class _WindowFile:
 
     def digest(self, chunk: int, progress: bool) -> str:
         """SHA-256 of all windows, each chunk checked on the way: a bad value is named before hours of labelling."""
-        whole = hashlib.sha256()
-        with windows_bar("checking", len(self), shown=progress) as report:
+
+        def pieces() -> Iterator[memoryview]:
             for rows in _slices(0, len(self), chunk):
-                whole.update(np.ascontiguousarray(self[rows].in_memory().values).data)
+                yield np.ascontiguousarray(self[rows].in_memory().values).data
                 report(rows.stop)
-        return whole.hexdigest()
+
+        with windows_bar("checking", len(self), shown=progress) as report:
+            return hash_bytes(pieces())
 
     def _array(self) -> NDArray:
         if isinstance(self._X, np.ndarray):
@@ -263,4 +265,4 @@ def _identity(model: TransPL, adapt: bool, windows: _WindowFile, digest: str) ->
     """SHA-256 of what decides the result: the model and the windows."""
     about = [model.fitted_method().fingerprint(), model.classes_.tolist(), adapt]
     about += [list(windows.shape), windows.dtype.str, digest]
-    return hashlib.sha256(json.dumps(about, default=str).encode()).hexdigest()
+    return hash_bytes([json.dumps(about, default=str)])

@@ -18,7 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import TransPL, __version__
-from transpl._utils.files import sha256, write_json
+from transpl._utils.files import write_json
+from transpl._utils.hashing import hash_file
 from transpl._utils.metrics import accuracy, macro_f1
 from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
@@ -216,7 +217,7 @@ def write_target_folder(
             save_sample(sample, folder)
         if result.metrics is not None:
             write_json(folder / "metrics.json", result.metrics)
-        many = {} if receipt is None else {"many": {**receipt, "predictions": sha256(folder / "predictions.csv")}}
+        many = {} if receipt is None else {"many": {**receipt, "predictions": hash_file(folder / "predictions.csv")}}
         write_json(folder / "summary.json", {**result.summary, **many})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import warnings
 from collections import Counter
@@ -12,11 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from transpl._utils.errors import invalid
 from transpl._utils.files import map_npy
-from transpl._utils.hashing import digest_of
+from transpl._utils.hashing import hash_pickle, hash_values
 from transpl.datasets.recordings.reading import Recordings, read_recordings
 from transpl.jobs.folder import READING
 from transpl.jobs.target import Target, origin_of
@@ -89,9 +86,9 @@ def target_digest(target: Any) -> str | None:
             found = target.path.stat()
         except OSError:
             return None
-        return digest_of(found.st_size, found.st_mtime_ns, dict(target.reading))
+        return hash_values(found.st_size, found.st_mtime_ns, dict(target.reading))
     try:
-        return hashlib.sha256(cloudpickle.dumps(target)).hexdigest()
+        return hash_pickle(target)
     except Exception:  # what does not pickle cannot travel either, and its task will say so
         return None
 

@@ -7,7 +7,6 @@ the source and in the target, per channel, as in the paper.
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import time
 import warnings
@@ -22,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from transpl import markov
 from transpl._utils.errors import InputError, check_int, invalid
+from transpl._utils.hashing import hash_bytes
 from transpl.council import (
     CodedSource,
     Council,
@@ -556,14 +556,12 @@ class CouncilMethod(ExplainableMethod):
             self._target = _Target(counts, prior, kept, bool(sample), shares, about["seconds"])
 
     def fingerprint(self) -> str:
-        digest = hashlib.sha256()
+        pieces: list[str | bytes | memoryview] = []
         for name, array in sorted(self._deciding_arrays().items()):
-            digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
+            pieces += [f"{name} {array.dtype.str} {array.shape}", np.ascontiguousarray(array).data]
         prior = None if self._target is None or self._target.prior is None else self._target.prior.tolist()
         about = [self._council.facts(), self.mode, prior, asdict(self.parameters) | {"n_threads": None}]
-        digest.update(json.dumps(about).encode())
-        return digest.hexdigest()
+        return hash_bytes([*pieces, json.dumps(about)])
 
 
 @register(

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from transpl import __version__
 from transpl._utils.errors import check_choice, check_int, check_not_negative, check_positive, unreadable_file
 from transpl._utils.files import replacing
-from transpl._utils.hashing import digest_of
+from transpl._utils.hashing import hash_values
 from transpl._utils.progress import progress_bar
 from transpl.nn._cpu_kernels import cpu_kernels_enabled, use_cpu_kernels
 from transpl.nn.devices import Execution, cpu_threads, isolated_rng, restored_environment, with_gradients
@@ -143,7 +143,7 @@ class Checkpoint:
 def fingerprint(*settings: object, rows: list[Rows]) -> str:
     """Return a digest of settings (by their repr) and of every value of the data."""
     named = [part for group in rows for name in sorted(group) for part in (name, group[name].contiguous().numpy())]
-    return digest_of(repr(settings), *named)
+    return hash_values(repr(settings), *named)
 
 
 @dataclass

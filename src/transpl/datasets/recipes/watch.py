@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
-from transpl._utils.files import sha256
+from transpl._utils.hashing import hash_file
 from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.pickles import read_pickled_npy
 from transpl.windows import cut
@@ -76,7 +76,7 @@ def from_file(path: Path, *, mirror: bool = True) -> Dataset:
     """Build the data set from `path`, which must be the very file this module was written for."""
     if not path.is_file():
         raise unreadable_file(path, problem="no such file, though seglearn is installed", advice=_INSTALL)
-    if (found := sha256(path)) != SHA256:
+    if (found := hash_file(path)) != SHA256:
         problem = f"another version of the recordings (SHA-256 {found[:12]}..., expected {SHA256[:12]}...)"
         raise unreadable_file(path, problem=problem, advice='Install the known one with: pip install "seglearn==1.2.5"')
     return _build(read_pickled_npy(path), mirror)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from safetensors.numpy import save as serialize
 
 from transpl import markov
 from transpl._utils.errors import InputError, check_choice, invalid
+from transpl._utils.hashing import hash_bytes
 from transpl.markov import (
     CodebookUsage,
     Drift,
@@ -394,11 +394,9 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
 
     def fingerprint(self) -> str:
         arrays = {name: np.ascontiguousarray(array) for name, array in self.state.deciding_arrays().items()}
-        digest = hashlib.sha256(serialize(arrays))
         prior = None if self.state.prior is None else self.state.prior.tolist()
         about = [self.state.mode, prior, asdict(self.state.source_network.settings), asdict(self.settings)]
-        digest.update(json.dumps(about).encode())
-        return digest.hexdigest()
+        return hash_bytes([serialize(arrays), json.dumps(about)])
 
     @property
     def mode(self) -> str:
