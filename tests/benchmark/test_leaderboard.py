@@ -8,9 +8,16 @@ import pytest
 from conftest import refusal
 from made_up_bench import bench, result, small_bench, spec
 
-from transpl.benchmark.contenders import Contenders, changes_between
-from transpl.benchmark.leaderboard import leaderboard_from, widest_comparison
-from transpl.benchmark.leaderboard_data import ALL_SETS, FAILED, FINISHED, NOT_RUN
+from transpl.benchmark.leaderboard import (
+    ALL_SETS,
+    FAILED,
+    FINISHED,
+    NOT_RUN,
+    EntryIndex,
+    changes_between,
+    read_leaderboard,
+    widest_comparison,
+)
 from transpl.benchmark.store import Store
 from transpl.benchmark.tables import paper_table_from
 
@@ -18,12 +25,12 @@ PAIRS = ((0, 1), (1, 0), (0, 2))
 
 
 def standings_of(board, dataset="synthetic"):
-    return {each.contender: each for each in board.standings if each.dataset == dataset}
+    return {each.entry: each for each in board.standings if each.dataset == dataset}
 
 
 def test_numbers_are_the_stores(tmp_path):
     store = small_bench(tmp_path)
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     stored = {of.digest: found for of, found in store.results()}
     finished = board.in_state(FINISHED)
     assert {run.digest for run in finished} == set(stored)
@@ -41,7 +48,7 @@ def test_means_are_those_of_the_paper_tables(tmp_path):
     table = paper_table_from(tmp_path, "full", ["synthetic"])
     in_table = {row.label: row.cells for row in table.rows}
     for label in ("no-adapt", "softmax", "transpl"):
-        ours = standings_of(leaderboard_from(tmp_path))[label].scores
+        ours = standings_of(read_leaderboard(tmp_path))[label].scores
         for cell, metric in zip(in_table[label], ("accuracy", "macro_f1"), strict=True):
             assert ours[metric].mean == pytest.approx(cell.mean, abs=1e-12)
             assert ours[metric].std == pytest.approx(cell.std, abs=1e-12)
@@ -49,10 +56,10 @@ def test_means_are_those_of_the_paper_tables(tmp_path):
 
 def test_an_unfinished_folder_says_what_it_lacks(tmp_path):
     small_bench(tmp_path)
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     (failed,), (missing,) = board.in_state(FAILED), board.in_state(NOT_RUN)
     assert (failed.error, failed.attempts) == ("TrainingDiverged: no finite loss.", 2)
-    assert failed.contender == missing.contender == "transpl, patch_length=16"
+    assert failed.entry == missing.entry == "transpl, patch_length=16"
     lacking = standings_of(board)["transpl, patch_length=16"]
     assert (lacking.finished, lacking.planned, lacking.pairs, lacking.of_pairs) == (2, 4, 1, 2)
     assert not lacking.complete
@@ -62,19 +69,19 @@ def test_an_unfinished_folder_says_what_it_lacks(tmp_path):
 def test_a_run_that_no_plan_names_counts_too(tmp_path):
     run = spec("softmax")
     Store(tmp_path).write(run, result(run, 0.5), {})
-    assert [each.digest for each in leaderboard_from(tmp_path).runs] == [run.digest]
+    assert [each.digest for each in read_leaderboard(tmp_path).runs] == [run.digest]
 
 
 def test_nothing_finished_is_a_leaderboard_without_scores(tmp_path):
     bench(tmp_path, [], not_run=[spec("softmax"), spec("transpl")])
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     assert (board.comparisons, board.metrics, board.ranked_by) == ((), (), None)
     assert len(board.in_state(NOT_RUN)) == 2
 
 
 def test_an_empty_folder_is_refused(tmp_path):
     with refusal(tmp_path, "no runs in it"):
-        leaderboard_from(tmp_path)
+        read_leaderboard(tmp_path)
 
 
 def test_settings_are_told_against_the_papers_of_each_data_set(tmp_path):
@@ -84,8 +91,8 @@ def test_settings_are_told_against_the_papers_of_each_data_set(tmp_path):
         spec("transpl", dataset="ucihar", width=128),
         spec("softmax", dataset="wisdm", patch_length=4),
     ]
-    found = Contenders(runs)
-    assert found.shared == {}
+    found = EntryIndex(runs)
+    assert found.shared_changes == {}
     assert [found.of(run).label for run in runs] == [
         "transpl",
         "transpl",
@@ -96,26 +103,26 @@ def test_settings_are_told_against_the_papers_of_each_data_set(tmp_path):
 
 def test_what_all_rows_changed_is_said_once():
     runs = [spec(method, max_epochs=2, **more) for method in ("softmax", "transpl") for more in ({}, {"width": 16})]
-    found = Contenders(runs)
-    assert found.shared == {"max_epochs": "2"}
-    assert [each.label for each in found.all] == ["softmax", "softmax, width=16", "transpl", "transpl, width=16"]
+    found = EntryIndex(runs)
+    assert found.shared_changes == {"max_epochs": "2"}
+    assert [each.label for each in found.entries] == ["softmax", "softmax, width=16", "transpl", "transpl, width=16"]
 
 
 def test_numbers_among_settings_are_ordered_by_size():
-    found = Contenders([spec("transpl", patch_length=length) for length in (16, 4, 8, 32)])
-    assert [each.label.partition("=")[2] for each in found.all] == ["", "4", "16", "32"]
+    found = EntryIndex([spec("transpl", patch_length=length) for length in (16, 4, 8, 32)])
+    assert [each.label.partition("=")[2] for each in found.entries] == ["", "4", "16", "32"]
 
 
 def test_labelling_and_adapting_are_two_rows():
-    found = Contenders([spec("transpl"), spec("transpl", goal="label")])
-    assert [each.label for each in found.all] == ["transpl", "transpl (labels only)"]
+    found = EntryIndex([spec("transpl"), spec("transpl", goal="label")])
+    assert [each.label for each in found.entries] == ["transpl", "transpl (labels only)"]
 
 
 def test_a_method_that_is_not_registered_is_told_apart_by_what_varies():
     runs = [spec("mine", seed=seed, settings={"width": 8, "depth": depth}) for seed in (0, 1) for depth in (2, 3)]
-    found = Contenders(runs)
-    assert sorted(each.label for each in found.all) == ["mine, depth=2", "mine, depth=3"]
-    assert all("not registered" in each.remarks[0] for each in found.all)
+    found = EntryIndex(runs)
+    assert sorted(each.label for each in found.entries) == ["mine, depth=2", "mine, depth=3"]
+    assert all("not registered" in each.remarks[0] for each in found.entries)
 
 
 def test_a_setting_that_a_run_does_not_know_is_a_difference():
@@ -126,7 +133,7 @@ def test_a_setting_that_a_run_does_not_know_is_a_difference():
 
 def test_a_changed_data_set_is_another_one(tmp_path):
     bench(tmp_path, [(spec("softmax", data="a" * 20), 0.5), (spec("softmax", data="b" * 20), 0.9)])
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     assert board.datasets == ("synthetic (data aaaaaa)", "synthetic (data bbbbbb)")
     assert [each.scores["accuracy"].mean for each in board.standings] == [50.0, 90.0]
 
@@ -136,7 +143,7 @@ def test_best_is_marked_among_complete_rows_without_target_labels(tmp_path):
     partial = [(spec("shot", PAIRS[0]), 0.99)]
     bound = [(spec("target-only", pair), 0.95) for pair in PAIRS]
     bench(tmp_path, [*complete, *partial, *bound])
-    found = standings_of(leaderboard_from(tmp_path))
+    found = standings_of(read_leaderboard(tmp_path))
     assert {label: "accuracy" in each.best for label, each in found.items()} == {
         "target-only": False,
         "softmax": False,
@@ -150,14 +157,14 @@ def test_best_is_marked_among_complete_rows_without_target_labels(tmp_path):
 
 def test_equal_as_shown_is_equally_good(tmp_path):
     bench(tmp_path, [(spec("softmax"), 0.70001), (spec("transpl"), 0.70002)])
-    found = standings_of(leaderboard_from(tmp_path))
+    found = standings_of(read_leaderboard(tmp_path))
     assert all("accuracy" in each.best for each in found.values())
 
 
 def test_ranks_rest_on_shared_pairs(tmp_path):
     full = [(spec(name, pair), score) for name, score in (("softmax", 0.5), ("transpl", 0.7)) for pair in PAIRS]
     bench(tmp_path, [*full, (spec("shot", PAIRS[0]), 0.9)])
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
     assert len(by_accuracy.statistics.pairs) == 3
     assert by_accuracy.unranked == ("shot",)
@@ -169,7 +176,7 @@ def test_a_row_with_other_seeds_on_a_pair_is_not_compared_there(tmp_path):
     both = [(spec(name, pair, seed), 0.5) for name in ("softmax", "shot") for pair in PAIRS for seed in (0, 1)]
     partly = [(spec("transpl", pair, seed), 0.7 + 0.2 * seed) for pair in PAIRS for seed in (0, 1)]
     bench(tmp_path, [*both, *partly[:-1], (spec("ncp"), 0.9)])  # transpl lacks the second seed of the last pair
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
     found = standings_of(board)
     assert by_accuracy.unranked == ("ncp",)
@@ -181,7 +188,7 @@ def test_a_row_with_other_seeds_on_a_pair_is_not_compared_there(tmp_path):
 def test_a_row_with_fewer_seeds_than_the_others_is_neither_ranked_nor_best(tmp_path):
     full = [(spec(name, pair, seed), 0.5) for name in ("softmax", "shot") for pair in PAIRS for seed in (0, 1)]
     bench(tmp_path, [*full, *((spec("transpl", pair), 0.9) for pair in PAIRS)])
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     (by_accuracy,) = [each for each in board.comparisons if each.metric == "accuracy"]
     assert by_accuracy.unranked == ("transpl",)
     found = standings_of(board)
@@ -198,7 +205,7 @@ def test_one_more_seed_of_one_row_takes_nothing_from_the_others(tmp_path, state)
         bench(tmp_path, rows, not_run=more)
     else:
         bench(tmp_path, [*rows, *((run, 0.9) for run in more)])
-    found = standings_of(leaderboard_from(tmp_path))
+    found = standings_of(read_leaderboard(tmp_path))
     best = {label for label, each in found.items() if "accuracy" in each.best}
     incomplete = {label for label, each in found.items() if not each.complete}
     assert (best, incomplete) == (({"transpl"}, set()) if state == "planned" else ({"shot"}, {"transpl"}))
@@ -209,13 +216,13 @@ def test_seeds_of_an_upper_bound_and_of_another_goal_are_asked_of_nobody_else(tm
     more = [(spec("target-only", seed=seed), 0.9) for seed in (0, 1)]
     labels = [(spec("transpl", seed=seed, goal="label"), 0.5) for seed in (0, 1)]
     bench(tmp_path, [*rows, *more, *labels])
-    assert all(each.complete for each in standings_of(leaderboard_from(tmp_path)).values())
+    assert all(each.complete for each in standings_of(read_leaderboard(tmp_path)).values())
 
 
 def test_an_upper_bound_that_lacks_pairs_is_not_complete(tmp_path):
     rows = [(spec(name, pair), 0.5) for name in ("softmax", "transpl") for pair in PAIRS]
     bench(tmp_path, [*rows, (spec("target-only", PAIRS[0]), 0.9)])
-    assert not standings_of(leaderboard_from(tmp_path))["target-only"].complete
+    assert not standings_of(read_leaderboard(tmp_path))["target-only"].complete
 
 
 def test_several_data_sets_are_also_compared_together(tmp_path):
@@ -227,14 +234,14 @@ def test_several_data_sets_are_also_compared_together(tmp_path):
     ]
     bench(tmp_path, runs)
     found = {
-        each.dataset: each.statistics for each in leaderboard_from(tmp_path).comparisons if each.metric == "accuracy"
+        each.dataset: each.statistics for each in read_leaderboard(tmp_path).comparisons if each.metric == "accuracy"
     }
     assert {name: len(each.pairs) for name, each in found.items()} == {ALL_SETS: 6, "synthetic": 3, "other": 3}
 
 
 def test_runs_that_only_label_are_ranked_by_their_labels(tmp_path):
     bench(tmp_path, [(spec("softmax", goal="label"), 0.5), (spec("transpl", goal="label"), 0.7)])
-    board = leaderboard_from(tmp_path)
+    board = read_leaderboard(tmp_path)
     assert board.ranked_by == "label_accuracy"
     assert standings_of(board)["transpl (labels only)"].rank == 1.0
     assert "seconds" not in board.runs[0].scores, "they do not adapt"
@@ -261,7 +268,7 @@ def test_versions_of_all_runs_are_told(tmp_path):
     store = Store(tmp_path)
     store.write(first, result(first, 0.5, torch="2.12"), {})
     store.write(second, result(second, 0.5), {})
-    assert leaderboard_from(tmp_path).versions == {"python": ("3.12",), "torch": ("2.12", "2.13")}
+    assert read_leaderboard(tmp_path).versions == {"python": ("3.12",), "torch": ("2.12", "2.13")}
 
 
 def test_a_damaged_run_is_named(tmp_path):
@@ -271,4 +278,4 @@ def test_a_damaged_run_is_named(tmp_path):
     record["result"].pop("test")
     path.write_text(json.dumps(record))
     with pytest.warns(UserWarning, match=f"{path.name}: not a result"):
-        leaderboard_from(tmp_path)
+        read_leaderboard(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from made_up_bench import bench, result, small_bench, spec
 from plotly.offline import get_plotlyjs
 
-from transpl.benchmark.leaderboard import leaderboard_from
+from transpl.benchmark.leaderboard import read_leaderboard
 from transpl.benchmark.statistics import statistics_over_pairs
 from transpl.benchmark.store import Store
 from transpl.report.leaderboard_page import render_leaderboard, write_leaderboard
@@ -25,7 +25,7 @@ PAIRS = tuple((source, 9) for source in range(8))
 
 def page_of(folder) -> str:
     """The page without plotly itself."""
-    page = render_leaderboard(leaderboard_from(folder), "2026-01-01")
+    page = render_leaderboard(read_leaderboard(folder), "2026-01-01")
     return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.S)
 
 
@@ -250,7 +250,7 @@ def test_page_needs_nothing_but_itself(tmp_path):
     page = page_of(tmp_path)
     assert "//" not in re.sub(r"^\s*// .*$| // .*$", "", page, flags=re.M)
     assert not re.search(r"\b(src|href|action|srcset)\s*=|@import|url\(|fetch\(|XMLHttpRequest|import\(", page)
-    assert get_plotlyjs() in render_leaderboard(leaderboard_from(tmp_path))
+    assert get_plotlyjs() in render_leaderboard(read_leaderboard(tmp_path))
 
 
 def test_a_folder_without_a_finished_run_has_a_page_too(tmp_path):
@@ -273,7 +273,7 @@ def test_a_thousand_runs_stay_below_five_megabytes(tmp_path):
 
 def test_page_is_written_into_the_folder(tmp_path):
     small_bench(tmp_path)
-    path = write_leaderboard(leaderboard_from(tmp_path), tmp_path)
+    path = write_leaderboard(read_leaderboard(tmp_path), tmp_path)
     assert path == tmp_path / "report.html"
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
 

@@ -1,4 +1,8 @@
-"""Methods side by side on the same pair of domains, scored by an evaluator that alone holds the target's labels."""
+"""Methods side by side on the same pair of domains, scored by an evaluator that alone holds the target's labels.
+
+`compare` runs methods on one pair. `Plan`, `run_plan` and `Store` run many and keep the results in a folder;
+`paper_table_from`, `statistics_over_pairs` and `read_leaderboard` say what came out.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +10,115 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transpl.benchmark.plan import Plan, Row, RunSpec, rows_of, settings_of
+    from transpl.benchmark.leaderboard import (
+        Comparison,
+        EntryStanding,
+        Leaderboard,
+        LeaderboardEntry,
+        LeaderboardRun,
+        read_leaderboard,
+    )
+    from transpl.benchmark.measures import Metric, Spread
+    from transpl.benchmark.paper_tables import PaperTable, paper_table
+    from transpl.benchmark.plan import (
+        Plan,
+        Row,
+        RunSpec,
+        only_methods,
+        read_plans,
+        rows_of,
+        settings_of,
+        settings_without_seed,
+        with_changes,
+    )
+    from transpl.benchmark.plugins import import_plugins
+    from transpl.benchmark.progress import missing_lines, show_progress, status_lines
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
+    from transpl.benchmark.rendering import TableData, render
     from transpl.benchmark.run import compare
-    from transpl.benchmark.runner import restore_run, run_plan
+    from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
+    from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
     from transpl.benchmark.store import Result, Store
+    from transpl.benchmark.tables import (
+        TableQuery,
+        pair_table_from,
+        paper_table_from,
+        run_identity,
+        runs_as_csv,
+        scores_by_pair,
+    )
 
-_MODULES = {
-    "plan": ("Plan", "Row", "RunSpec", "rows_of", "settings_of"),
-    "protocol": ("Evaluator", "Pair", "split_pair"),
-    "run": ("compare",),
-    "runner": ("restore_run", "run_plan"),
-    "store": ("Result", "Store"),
-}
-_HOME = {name: module for module, exported in _MODULES.items() for name in exported}
 __all__ = [
+    "Comparison",
+    "EntryStanding",
     "Evaluator",
+    "Leaderboard",
+    "LeaderboardEntry",
+    "LeaderboardRun",
+    "Metric",
     "Pair",
+    "PairedTest",
+    "PaperTable",
     "Plan",
     "Result",
     "Row",
+    "RunOutcome",
     "RunSpec",
+    "Spread",
+    "Statistics",
     "Store",
+    "TableData",
+    "TableQuery",
     "compare",
+    "import_plugins",
+    "missing_lines",
+    "only_methods",
+    "pair_table_from",
+    "paper_table",
+    "paper_table_from",
+    "read_leaderboard",
+    "read_plans",
+    "render",
     "restore_run",
     "rows_of",
+    "run_identity",
     "run_plan",
+    "runs_as_csv",
+    "scores_by_pair",
     "settings_of",
+    "settings_without_seed",
+    "show_progress",
     "split_pair",
+    "statistics_over_pairs",
+    "status_lines",
+    "with_changes",
 ]
+_MODULES = {
+    "leaderboard": (
+        *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
+        "read_leaderboard",
+    ),
+    "measures": ("Metric", "Spread"),
+    "paper_tables": ("PaperTable", "paper_table"),
+    "plan": (
+        *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
+        *("settings_of", "settings_without_seed", "with_changes"),
+    ),
+    "plugins": ("import_plugins",),
+    "progress": ("missing_lines", "show_progress", "status_lines"),
+    "protocol": ("Evaluator", "Pair", "split_pair"),
+    "rendering": ("TableData", "render"),
+    "run": ("compare",),
+    "runner": ("RunOutcome", "restore_run", "run_plan"),
+    "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
+    "store": ("Result", "Store"),
+    "tables": ("TableQuery", "pair_table_from", "paper_table_from", "run_identity", "runs_as_csv", "scores_by_pair"),
+}
+_MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
 
 
 def __getattr__(name: str) -> Any:
-    # Lazy: plans, stored results and tables are read without importing torch.
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    # Lazy, so that stored results and tables can be read without importing torch.
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

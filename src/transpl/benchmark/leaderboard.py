@@ -1,98 +1,228 @@
-"""From a benchmark folder to its leaderboard. A run that is missing is told, never guessed."""
+"""From a benchmark folder to its leaderboard, as plain values: entries, every run, and what follows from the runs.
+
+A missing run is reported, never estimated.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 from transpl._utils.errors import unreadable_file
-from transpl.benchmark.contenders import Contenders
-from transpl.benchmark.leaderboard_data import (
-    ALL_SETS,
-    FAILED,
-    FINISHED,
-    NOT_RUN,
-    Comparison,
-    Contender,
-    Leaderboard,
-    Run,
-    Standing,
+from transpl.benchmark.measures import (
+    METRICS,
+    BySeed,
+    Metric,
+    Spread,
+    means_over_equal_seeds,
+    metric_value,
+    spread_over_seeds,
 )
-from transpl.benchmark.measures import METRICS, BySeed, Spread, means_over_equal_seeds, metric_value, spread_over_seeds
-from transpl.benchmark.plan import RunSpec
-from transpl.benchmark.statistics import statistics_over_pairs
+from transpl.benchmark.plan import RunSpec, settings_without_seed
+from transpl.benchmark.statistics import Statistics, statistics_over_pairs
 from transpl.benchmark.store import Result, Store, package_versions
+from transpl.methods.registry import entries, names
 
+FINISHED, FAILED, NOT_RUN = "finished", "failed", "not run"
+ALL_SETS = "all data sets"
 RANKED_BY = ("accuracy", "macro_f1", "label_accuracy")
-_PERCENT = 100.0
-_RANK = ("rank", "lower", 2)  # as a metric's name, what is better, decimals
-_SHORT = 6  # characters of a data set's fingerprint
+_RANK = Metric("rank", "average rank", "", "lower", "", 2)
+_FINGERPRINT_LENGTH = 6  # of a data set, where several versions of it were run
+_ABSENT = "absent"
 
 _PairsAndSeeds = frozenset[tuple[tuple[int, int], int]]
 
 
-def leaderboard_from(folder: Path) -> Leaderboard:
+@dataclass(frozen=True)
+class LeaderboardEntry:
+    """A method with its settings: what a row of the leaderboard stands for.
+
+    label : different for every entry
+    goal : "adapt", or "label" for runs that only label the target with the source model
+    changes : settings that differ from the paper's, as text, except those that all entries share
+    remarks : what a reader has to know before comparing it with others
+    upper_bound : trained on target labels, so neither ranked nor best
+    """
+
+    label: str
+    method: str
+    goal: str
+    changes: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    upper_bound: bool = False
+
+
+@dataclass(frozen=True)
+class LeaderboardRun:
+    """A planned run and its state: `FINISHED`, `FAILED` or `NOT_RUN`.
+
+    entry : label of its entry
+    scores : by name of metric
+    labels : scores of the pseudo-labels, in percent, by when they were given
+    details : what else the method reported, such as channel weights
+    """
+
+    digest: str
+    dataset: str
+    entry: str
+    pair: tuple[int, int]
+    seed: int
+    state: str
+    scores: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    epochs: Mapping[str, int] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    traceback: str = ""
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
+class EntryStanding:
+    """An entry on a data set.
+
+    pairs, of_pairs : number of pairs with a finished run, and of all pairs of the data set that any entry has planned
+    complete : whether its means are over all pairs, and over the same seeds as those of most entries of its goal
+    scores : by name of metric; mean over pairs first, then over seeds
+    rank : average rank over pairs, None where it is not ranked
+    best : names of the metrics in which no comparable entry is better; may contain "rank"
+    """
+
+    entry: str
+    dataset: str
+    finished: int
+    planned: int
+    pairs: int
+    of_pairs: int
+    seeds: int
+    complete: bool
+    scores: Mapping[str, Spread]
+    rank: float | None = None
+    best: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Entries ranked over the pairs of a data set, or of `ALL_SETS`; on each pair they have the same seeds.
+
+    unranked : labels of entries that lack too many of the pairs that the others share, or have other seeds there
+    """
+
+    dataset: str
+    metric: str
+    statistics: Statistics
+    unranked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A benchmark folder.
+
+    shared_changes : settings that differ from the paper's in all entries alike
+    cells : (data set, entry, pair) -> name of metric -> mean and standard deviation over seeds
+    ranked_by : the metric of the standings' ranks; None where nothing can be ranked
+    versions : of the packages that the runs were made with
+    """
+
+    datasets: tuple[str, ...]
+    entries: tuple[LeaderboardEntry, ...]
+    seeds: tuple[int, ...]
+    runs: tuple[LeaderboardRun, ...]
+    standings: tuple[EntryStanding, ...]
+    cells: Mapping[tuple[str, str, tuple[int, int]], Mapping[str, Spread]]
+    comparisons: tuple[Comparison, ...]
+    ranked_by: str | None = None
+    shared_changes: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The metrics that any run has."""
+        known = {name for run in self.runs for name in run.scores}
+        return tuple(metric for metric in METRICS if metric.name in known)
+
+    def in_state(self, state: str) -> tuple[LeaderboardRun, ...]:
+        """The runs that are `FINISHED`, `FAILED` or `NOT_RUN`."""
+        return tuple(run for run in self.runs if run.state == state)
+
+    def pairs_of(self, dataset: str) -> tuple[tuple[int, int], ...]:
+        """Every pair of a data set that any entry has planned."""
+        return tuple(sorted({run.pair for run in self.runs if run.dataset == dataset}))
+
+
+def read_leaderboard(folder: Path) -> Leaderboard:
     """Read every planned and finished run of a folder that `transpl bench` wrote."""
     store = Store(folder)
     known = list(store.known().values())
     if not known:
-        raise unreadable_file(
-            folder, problem="no runs in it", advice="Run `transpl bench --out` with this folder first."
-        )
+        advice = "Run `transpl bench --out` with this folder first."
+        raise unreadable_file(folder, problem="no runs in it", advice=advice)
     specs = [spec for spec, _ in known]
-    contenders, set_names = Contenders(specs), _set_names(specs)
-    runs = tuple(
-        _run(spec, result, store, set_names[spec.dataset, spec.data], contenders.of(spec).label)
+    index, set_names = EntryIndex(specs), _set_names(specs)
+    places = {entry.label: place for place, entry in enumerate(index.entries)}
+    runs = [
+        _read_run(spec, result, store, set_names[spec.dataset, spec.data], index.of(spec).label)
         for spec, result in known
-    )
-    return _assembled(runs, contenders, package_versions(result for _, result in known if result is not None))
-
-
-def _assembled(runs: Sequence[Run], contenders: Contenders, versions: Mapping[str, tuple[str, ...]]) -> Leaderboard:
-    places = {contender.label: place for place, contender in enumerate(contenders.all)}
-    ordered = sorted(runs, key=lambda run: (run.dataset, places[run.contender], run.pair, run.seed))
-    datasets = tuple(dict.fromkeys(run.dataset for run in ordered))
-    comparisons = tuple(_comparisons(ordered, datasets, contenders.all))
+    ]
+    runs.sort(key=lambda run: (run.dataset, places[run.entry], run.pair, run.seed))
+    datasets = tuple(dict.fromkeys(run.dataset for run in runs))
+    comparisons = tuple(_comparisons(runs, datasets, index.entries))
     ranked_by = next((name for name in RANKED_BY if any(each.metric == name for each in comparisons)), None)
-    ranks = _ranks(each for each in comparisons if each.metric == ranked_by)
+    ranks = {
+        (each.dataset, label): rank
+        for each in comparisons
+        if each.metric == ranked_by
+        for label, rank in zip(each.statistics.methods, each.statistics.average_ranks, strict=True)
+    }
+    cells: dict[tuple[str, str, tuple[int, int]], list[LeaderboardRun]] = {}
+    for run in runs:
+        if run.state == FINISHED:
+            cells.setdefault((run.dataset, run.entry, run.pair), []).append(run)
     return Leaderboard(
         datasets=datasets,
-        contenders=contenders.all,
-        seeds=tuple(sorted({run.seed for run in ordered})),
-        runs=tuple(ordered),
+        entries=index.entries,
+        seeds=tuple(sorted({run.seed for run in runs})),
+        runs=tuple(runs),
         standings=tuple(
             standing
             for dataset in datasets
-            for standing in _standings([run for run in ordered if run.dataset == dataset], contenders.all, ranks)
+            for standing in _standings([run for run in runs if run.dataset == dataset], index.entries, ranks)
         ),
-        cells=_cells(ordered),
+        cells={key: _spreads(found) for key, found in cells.items()},
         comparisons=comparisons,
         ranked_by=ranked_by,
-        shared_changes=contenders.shared,
-        versions=versions,
+        shared_changes=index.shared_changes,
+        versions=package_versions(result for _, result in known if result is not None),
     )
 
 
+# Runs
+
+
 def _set_names(specs: Iterable[RunSpec]) -> dict[tuple[str, str], str]:
-    """A data set that was changed between runs is two; the second name tells them apart."""
-    prints: dict[str, set[str]] = {}
+    """(data set, fingerprint) -> name; versions of one data set get different names."""
+    fingerprints: dict[str, set[str]] = {}
     for spec in specs:
-        prints.setdefault(spec.dataset, set()).add(spec.data)
+        fingerprints.setdefault(spec.dataset, set()).add(spec.data)
     return {
-        (name, data): name if len(found) == 1 else f"{name} (data {data[:_SHORT]})"
-        for name, found in prints.items()
+        (name, data): name if len(found) == 1 else f"{name} (data {data[:_FINGERPRINT_LENGTH]})"
+        for name, found in fingerprints.items()
         for data in found
     }
 
 
-def _run(spec: RunSpec, result: Result | None, store: Store, dataset: str, contender: str) -> Run:
-    blank = Run(spec.digest, dataset, contender, (spec.source, spec.target), spec.seed, NOT_RUN)
+def _read_run(spec: RunSpec, result: Result | None, store: Store, dataset: str, entry: str) -> LeaderboardRun:
+    run = LeaderboardRun(spec.digest, dataset, entry, (spec.source, spec.target), spec.seed, NOT_RUN)
     if result is not None:
         return replace(
-            blank,
+            run,
             state=FINISHED,
             scores=_scores(result),
             labels={when: _in_percent(found) for when, found in result.pseudo_labels.items()},
@@ -102,134 +232,129 @@ def _run(spec: RunSpec, result: Result | None, store: Store, dataset: str, conte
         )
     failure = store.failure(spec)
     if failure is None:
-        return blank
-    return replace(blank, state=FAILED, error=failure.error, traceback=failure.traceback, attempts=failure.attempts)
+        return run
+    return replace(run, state=FAILED, error=failure.error, traceback=failure.traceback, attempts=failure.attempts)
 
 
 def _scores(result: Result) -> dict[str, float]:
-    labels = result.pseudo_labels.get("initial", {})
-    found = {
-        **_in_percent(result.test),
-        **{f"label_{name}": value for name, value in _in_percent(labels).items()},
-    }
+    found = _in_percent(result.test)
+    found |= {f"label_{name}": value for name, value in _in_percent(result.pseudo_labels.get("initial", {})).items()}
     if "adapt" in result.seconds:  # a run that only labels has none
         found["seconds"] = metric_value("test", result, "seconds")
     return {metric.name: found[metric.name] for metric in METRICS if metric.name in found}
 
 
 def _in_percent(scores: Mapping[str, float]) -> dict[str, float]:
-    return {name: _PERCENT * value for name, value in scores.items()}
+    return {name: 100 * value for name, value in scores.items()}
 
 
-def _standings(runs: Sequence[Run], contenders: Sequence[Contender], ranks: Mapping[Hashable, float]) -> list[Standing]:
-    """The contenders of one data set."""
-    of_pairs, common = len({run.pair for run in runs}), _common_runs(runs, contenders)
-    found = []
-    for contender in contenders:
-        own = [run for run in runs if run.contender == contender.label]
-        if own:
-            done = [run for run in own if run.state == FINISHED]
-            pairs = len({run.pair for run in done})
-            wanted = _pairs_and_seeds(own) if contender.upper_bound else common.get(contender.goal)
-            found.append(
-                Standing(
-                    contender=contender.label,
-                    dataset=own[0].dataset,
-                    finished=len(done),
-                    planned=len(own),
-                    pairs=pairs,
-                    of_pairs=of_pairs,
-                    seeds=len({run.seed for run in done}),
-                    complete=pairs == of_pairs and _pairs_and_seeds(done) == wanted,
-                    scores=_spreads(done),
-                    rank=ranks.get((own[0].dataset, contender.label)),
-                )
-            )
-    bounds = {contender.label for contender in contenders if contender.upper_bound}
-    return _with_best(found, [standing for standing in found if standing.contender not in bounds])
-
-
-def _pairs_and_seeds(runs: Iterable[Run]) -> _PairsAndSeeds:
-    return frozenset((run.pair, run.seed) for run in runs)
-
-
-def _common_runs(runs: Sequence[Run], contenders: Iterable[Contender]) -> dict[str, _PairsAndSeeds]:
-    """Goal -> what most contenders with all pairs have finished, of equals the most runs; upper bounds do not count."""
-    pairs = {run.pair for run in runs}
-    counts: dict[str, Counter[_PairsAndSeeds]] = {}
-    for contender in contenders:
-        done = [run for run in runs if run.contender == contender.label and run.state == FINISHED]
-        if not contender.upper_bound and {run.pair for run in done} == pairs:
-            counts.setdefault(contender.goal, Counter())[_pairs_and_seeds(done)] += 1
-    return {goal: max(found, key=lambda each: (found[each], len(each))) for goal, found in counts.items()}
-
-
-def _with_best(standings: Sequence[Standing], comparable: Sequence[Standing]) -> list[Standing]:
-    """Mark the best, as shown, among complete ones; one alone is no best."""
-    best: dict[str, set[str]] = {}
-    for name, better, decimals in (*((each.name, each.better, each.decimals) for each in METRICS), _RANK):
-        values = {each.contender: _value(each, name) for each in comparable if each.complete}
-        shown = {label: round(value, decimals) for label, value in values.items() if value is not None}
-        if better != "none" and len(shown) > 1:
-            top = (max if better == "higher" else min)(shown.values())
-            for label in (label for label, value in shown.items() if value == top):
-                best.setdefault(label, set()).add(name)
-    return [replace(each, best=frozenset(best.get(each.contender, ()))) for each in standings]
-
-
-def _value(standing: Standing, column: str) -> float | None:
-    if column == _RANK[0]:
-        return standing.rank
-    return standing.scores[column].mean if column in standing.scores else None
-
-
-def _spreads(runs: Sequence[Run]) -> dict[str, Spread]:
+def _spreads(runs: Sequence[LeaderboardRun]) -> dict[str, Spread]:
     known = dict.fromkeys(name for run in runs for name in run.scores)
     return {
         name: spread_over_seeds((run.seed, run.scores[name]) for run in runs if name in run.scores) for name in known
     }
 
 
-def _cells(runs: Iterable[Run]) -> dict[tuple[str, str, tuple[int, int]], dict[str, Spread]]:
-    groups: dict[tuple[str, str, tuple[int, int]], list[Run]] = {}
-    for run in runs:
-        if run.state == FINISHED:
-            groups.setdefault((run.dataset, run.contender, run.pair), []).append(run)
-    return {key: _spreads(found) for key, found in groups.items()}
+# Standings
 
 
-def _comparisons(runs: Sequence[Run], datasets: Sequence[str], contenders: Sequence[Contender]) -> Iterable[Comparison]:
-    """Every data set and, of several, all of them together."""
-    ranked = [contender.label for contender in contenders if not contender.upper_bound]
-    for name in (*((ALL_SETS,) if len(datasets) > 1 else ()), *datasets):
-        of_set = [run for run in runs if name in (ALL_SETS, run.dataset)]
+def _standings(
+    runs: Sequence[LeaderboardRun], entries: Sequence[LeaderboardEntry], ranks: Mapping[tuple[str, str], float]
+) -> list[EntryStanding]:
+    """The entries of one data set."""
+    all_pairs, common = {run.pair for run in runs}, _common_runs(runs, entries)
+    standings, comparable = [], []
+    for entry in entries:
+        planned = [run for run in runs if run.entry == entry.label]
+        if not planned:
+            continue
+        done = [run for run in planned if run.state == FINISHED]
+        pairs = {run.pair for run in done}
+        wanted = _pairs_and_seeds(planned) if entry.upper_bound else common.get(entry.goal)
+        standing = EntryStanding(
+            entry=entry.label,
+            dataset=planned[0].dataset,
+            finished=len(done),
+            planned=len(planned),
+            pairs=len(pairs),
+            of_pairs=len(all_pairs),
+            seeds=len({run.seed for run in done}),
+            complete=pairs == all_pairs and _pairs_and_seeds(done) == wanted,
+            scores=_spreads(done),
+            rank=ranks.get((planned[0].dataset, entry.label)),
+        )
+        standings.append(standing)
+        if standing.complete and not entry.upper_bound:
+            comparable.append(standing)
+    best = {metric.name: _best(comparable, metric) for metric in (*METRICS, _RANK)}
+    return [
+        replace(each, best=frozenset(name for name, labels in best.items() if each.entry in labels))
+        for each in standings
+    ]
+
+
+def _common_runs(runs: Sequence[LeaderboardRun], entries: Iterable[LeaderboardEntry]) -> dict[str, _PairsAndSeeds]:
+    """Goal -> what most entries with all pairs have finished, of equals the most runs; upper bounds do not count."""
+    pairs = {run.pair for run in runs}
+    counts: dict[str, Counter[_PairsAndSeeds]] = {}
+    for entry in entries:
+        done = [run for run in runs if run.entry == entry.label and run.state == FINISHED]
+        if not entry.upper_bound and {run.pair for run in done} == pairs:
+            counts.setdefault(entry.goal, Counter())[_pairs_and_seeds(done)] += 1
+    return {goal: max(found, key=lambda each: (found[each], len(each))) for goal, found in counts.items()}
+
+
+def _pairs_and_seeds(runs: Iterable[LeaderboardRun]) -> _PairsAndSeeds:
+    return frozenset((run.pair, run.seed) for run in runs)
+
+
+def _best(standings: Iterable[EntryStanding], metric: Metric) -> set[str]:
+    """Labels of the entries with the best value, as shown; a single one is not the best."""
+    shown = {}
+    for each in standings:
+        value = each.rank if metric is _RANK else each.scores[metric.name].mean if metric.name in each.scores else None
+        if value is not None:
+            shown[each.entry] = round(value, metric.decimals)
+    if metric.better == "none" or len(shown) < 2:
+        return set()
+    top = (max if metric.better == "higher" else min)(shown.values())
+    return {label for label, value in shown.items() if value == top}
+
+
+# Comparisons
+
+
+def _comparisons(
+    runs: Sequence[LeaderboardRun], datasets: Sequence[str], entries: Sequence[LeaderboardEntry]
+) -> Iterator[Comparison]:
+    """One per data set and metric and, with several data sets, one over all of them."""
+    ranked = [entry.label for entry in entries if not entry.upper_bound]
+    for dataset in (*((ALL_SETS,) if len(datasets) > 1 else ()), *datasets):
+        of_set = [run for run in runs if dataset in (ALL_SETS, run.dataset)]
         for metric in RANKED_BY:
             scores = {label: found for label in ranked if (found := _by_seed(of_set, label, metric))}
-            chosen = widest_comparison({label: _pairs_with_seeds(found) for label, found in scores.items()})
+            # Entries share a pair only if they have the same seeds there.
+            pairs = {label: frozenset((p, frozenset(seeds)) for p, seeds in scores[label].items()) for label in scores}
+            chosen = widest_comparison(pairs)
             if chosen:
                 means = means_over_equal_seeds({label: scores[label] for label in chosen})
-                left = tuple(label for label in scores if label not in chosen)
-                yield Comparison(name, metric, statistics_over_pairs(means), left)
+                unranked = tuple(label for label in scores if label not in chosen)
+                yield Comparison(dataset, metric, statistics_over_pairs(means), unranked)
 
 
-def _by_seed(runs: Iterable[Run], label: str, metric: str) -> BySeed:
+def _by_seed(runs: Iterable[LeaderboardRun], label: str, metric: str) -> BySeed:
     """(data set, pair) -> seed -> score."""
     found: dict[Hashable, dict[int, float]] = {}
     for run in runs:
-        if run.contender == label and metric in run.scores:
+        if run.entry == label and metric in run.scores:
             found.setdefault((run.dataset, run.pair), {})[run.seed] = run.scores[metric]
     return found
-
-
-def _pairs_with_seeds(scores: BySeed) -> frozenset[Hashable]:
-    """Two rows share a pair if they have the same seeds there."""
-    return frozenset((pair, frozenset(seeds)) for pair, seeds in scores.items())
 
 
 def widest_comparison(pairs: Mapping[str, frozenset[Hashable]]) -> list[str]:
     r"""argmax_S |S| k(S), k(S) the rows that have all pairs of S, S what two rows share; of equals the most rows.
 
-    A row with few pairs would shrink the pairs that all share, and with them what can be said about the other rows.
+    A row with few pairs would reduce the pairs that all share, and with them the power to tell the other rows apart.
     Empty if no two rows share a pair.
     """
     candidates = dict.fromkeys(pairs[a] & pairs[b] for a, b in combinations(pairs, 2))
@@ -237,10 +362,102 @@ def widest_comparison(pairs: Mapping[str, frozenset[Hashable]]) -> list[str]:
     return max(rows.items(), key=lambda each: (len(each[0]) * len(each[1]), len(each[1])), default=(None, []))[1]
 
 
-def _ranks(comparisons: Iterable[Comparison]) -> dict[Hashable, float]:
-    """(data set, contender) -> average rank."""
+# Entries
+
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]  # method, goal, settings that are not the paper's
+
+
+class EntryIndex:
+    """The entries of some runs, in the order of the paper's tables: runs of one differ only in data, pair or seed."""
+
+    def __init__(self, specs: Sequence[RunSpec]) -> None:
+        self._defaults = _default_settings(specs)
+        keys = sorted({self._key(spec) for spec in specs}, key=_sort_key)
+        self.shared_changes = _in_all([dict(changes) for _, _, changes in keys])
+        self._entries = {key: _make_entry(key, self.shared_changes) for key in keys}
+
+    @property
+    def entries(self) -> tuple[LeaderboardEntry, ...]:
+        """All entries."""
+        return tuple(self._entries.values())
+
+    def of(self, spec: RunSpec) -> LeaderboardEntry:
+        """The entry that a run belongs to."""
+        return self._entries[self._key(spec)]
+
+    def _key(self, spec: RunSpec) -> _Key:
+        changes = changes_between(_as_text(spec.settings), self._defaults[spec.method, spec.dataset])
+        return spec.method, spec.goal, tuple(sorted(changes.items()))
+
+
+def changes_between(settings: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are not the defaults; one that only the defaults have is "absent"."""
+    every = {**dict.fromkeys(defaults, _ABSENT), **settings}
+    return {name: value for name, value in every.items() if defaults.get(name) != value}
+
+
+def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[str, str]]:
+    """(method, data set) -> the paper's settings, as text.
+
+    For a method that is not registered (its plugin is not loaded) these are the settings that all its runs on the data
+    set have in common.
+    """
+    groups: dict[tuple[str, str], list[RunSpec]] = {}
+    for spec in specs:
+        groups.setdefault((spec.method, spec.dataset), []).append(spec)
+    known = entries()
     return {
-        (each.dataset, label): rank
-        for each in comparisons
-        for label, rank in zip(each.statistics.methods, each.statistics.average_ranks, strict=True)
+        (method, dataset): _as_text(settings_without_seed(known[method].settings(dataset)))
+        if method in known
+        else _in_all([_as_text(spec.settings) for spec in found])
+        for (method, dataset), found in groups.items()
     }
+
+
+def _in_all(several: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The settings that all of them have alike."""
+    first, *others = several
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
+    """As in JSON, where a tuple equals the list that it is read back as; strings without quotes."""
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
+
+
+def _make_entry(key: _Key, shared: Mapping[str, str]) -> LeaderboardEntry:
+    method, goal, changes = key
+    own = {name: value for name, value in changes if name not in shared}
+    known = entries().get(method)
+    remarks = ["only labels the target with the source model"] if goal == "label" else []
+    if known is None:
+        remarks.append("not registered here, so its defaults are unknown; settings that vary are shown")
+    elif known.method.uses_target_labels:
+        remarks.append("trained on target labels: an upper bound, not ranked")
+    elif "prior" in known.method.requires:
+        remarks.append("knows the target's class proportions")
+    elif "groups" in known.method.requires:
+        remarks.append("knows which windows belong to one recording or patient")
+    name = f"{method} (labels only)" if goal == "label" else method
+    return LeaderboardEntry(
+        label=", ".join([name, *(f"{setting}={value}" for setting, value in own.items())]),
+        method=method,
+        goal=goal,
+        changes=own,
+        remarks=tuple(remarks),
+        upper_bound=known is not None and known.method.uses_target_labels,
+    )
+
+
+def _sort_key(key: _Key) -> tuple[Any, ...]:
+    """Methods in the order of the paper's tables; their settings by size, numbers before text."""
+
+    def size(value: str) -> tuple[float, str]:
+        try:
+            return float(value), value
+        except ValueError:
+            return math.inf, value
+
+    (method, goal, changes), known = key, names()
+    place = known.index(method) if method in known else len(known)
+    return place, method, goal, len(changes), tuple((name, *size(value)) for name, value in changes)

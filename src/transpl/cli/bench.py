@@ -13,10 +13,7 @@ from transpl.cli.options import say, setting_value, split_setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transpl.benchmark.plan import Plan, RunSpec
-    from transpl.benchmark.statistics import PairedTest
-    from transpl.benchmark.store import Store
-    from transpl.benchmark.tables import TableQuery
+    from transpl.benchmark import PairedTest, Plan, RunSpec, Store, TableQuery
 
 _FAILED = 1
 
@@ -63,9 +60,7 @@ def bench(
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
-    from transpl.benchmark.plugins import import_plugins
-    from transpl.benchmark.progress import missing_lines, status_lines
-    from transpl.benchmark.store import Store
+    from transpl.benchmark import Store, import_plugins, missing_lines, status_lines
 
     store = Store(out)
     import_plugins(plugins or ())
@@ -118,9 +113,7 @@ def table(
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
     from transpl._utils.files import write_text
-    from transpl.benchmark.plugins import import_plugins
-    from transpl.benchmark.store import Store
-    from transpl.benchmark.tables import TableQuery
+    from transpl.benchmark import Store, TableQuery, import_plugins
 
     _check_table(which, dataset, format, metric, statistics, runs)
     _used(Store(folder), "folder")
@@ -158,8 +151,7 @@ def _check_table(
 
 
 def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: TableQuery) -> str:
-    from transpl.benchmark.rendering import render
-    from transpl.benchmark.tables import pair_table_from, paper_table_from, runs_as_csv
+    from transpl.benchmark import pair_table_from, paper_table_from, render, runs_as_csv
 
     if form == "runs":
         return runs_as_csv(folder, which, datasets, how)
@@ -179,8 +171,7 @@ def _plans(
     change: Sequence[str] | None,
     grid: Sequence[str] | None,
 ) -> list[Plan]:
-    from transpl.benchmark.paper_tables import paper_table
-    from transpl.benchmark.plan import Plan, only_methods, read_plans, rows_of, with_changes
+    from transpl.benchmark import Plan, only_methods, paper_table, read_plans, rows_of, with_changes
     from transpl.datasets.pairs import parse_pair
 
     if plan is not None:
@@ -208,8 +199,7 @@ def _used(store: Store, argument: str) -> Store:
 
 
 def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
-    from transpl.benchmark.progress import show_progress
-    from transpl.benchmark.runner import run_plan
+    from transpl.benchmark import run_plan, show_progress
 
     failed = 0
     for done in show_progress(run_plan(specs, out, **how), specs, out, how["jobs"]):
@@ -218,8 +208,7 @@ def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
 
 
 def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: TableQuery) -> str:
-    from transpl.benchmark.statistics import statistics_over_pairs
-    from transpl.benchmark.tables import scores_by_pair
+    from transpl.benchmark import scores_by_pair, statistics_over_pairs
 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]

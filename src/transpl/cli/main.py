@@ -105,15 +105,13 @@ def label(
 @app.command(epilog="Example: `transpl report results`")
 def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
     """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
-    from transpl.benchmark.store import Store
+    from transpl.benchmark import Store, read_leaderboard
     from transpl.report import write_leaderboard, write_report
 
     if not Store(folder).is_used:
         typer.echo(write_report(folder))
         return
-    from transpl.benchmark.leaderboard import leaderboard_from
-
-    typer.echo(write_leaderboard(leaderboard_from(folder), folder))
+    typer.echo(write_leaderboard(read_leaderboard(folder), folder))
 
 
 app.command(epilog="Example: `transpl figure corruption transpl-bench --dataset ucihar`")(figure)

@@ -18,8 +18,7 @@ from transpl.report.html_parts import choice, counted, document, listed, script,
 from transpl.report.rank_diagram import rank_section
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Contender, Leaderboard, Run, Standing
-    from transpl.benchmark.measures import Metric, Spread
+    from transpl.benchmark import EntryStanding, Leaderboard, LeaderboardEntry, LeaderboardRun, Metric, Spread
 
 _LONG = 100.0  # seconds from which decimals say nothing
 _COLUMNS = ("accuracy", "macro_f1", "binary_f1", "label_accuracy", "calibration_error", "rank", "seconds")
@@ -36,7 +35,7 @@ def write_leaderboard(board: Leaderboard, folder: str | os.PathLike[str]) -> Pat
     Parameters
     ----------
     board : Leaderboard
-        From `transpl.benchmark.leaderboard.leaderboard_from(folder)`.
+        From `transpl.benchmark.read_leaderboard(folder)`.
     folder : path
         Where to write the page.
 
@@ -103,9 +102,9 @@ def _numbered(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _heading(board: Leaderboard) -> list[str]:
     """State, what was run, and the settings that all rows have changed."""
-    methods = list(dict.fromkeys(contender.method for contender in board.contenders))
+    methods = list(dict.fromkeys(entry.method for entry in board.entries))
     sets = [f"{name} ({counted(len(board.pairs_of(name)), 'pair')})" for name in board.datasets]
-    rows = "" if len(board.contenders) == len(methods) else f" in {len(board.contenders)} rows of different settings"
+    rows = "" if len(board.entries) == len(methods) else f" in {len(board.entries)} rows of different settings"
     seeds = f"{'seed' if len(board.seeds) == 1 else 'seeds'} {listed(board.seeds)}"
     what = f"{counted(len(methods), 'method')}{rows} ({listed(methods)}) on {listed(sets)}, {seeds}."
     parts = [_state(board), f'<p class="lead">{escape(what)}</p>']
@@ -133,11 +132,11 @@ def _state(board: Leaderboard) -> str:
     )
 
 
-def _missing_by_row(runs: Sequence[Run]) -> list[str]:
+def _missing_by_row(runs: Sequence[LeaderboardRun]) -> list[str]:
     """As "failed: transpl on ucihar: 2-11 (seeds 0, 1), 6-23 (seed 0)"."""
     rows: dict[tuple[str, str, str], dict[tuple[int, int], list[int]]] = {}
     for run in runs:
-        rows.setdefault((run.state, run.contender, run.dataset), {}).setdefault(run.pair, []).append(run.seed)
+        rows.setdefault((run.state, run.entry, run.dataset), {}).setdefault(run.pair, []).append(run.seed)
     lines = []
     for (state, label, dataset), pairs in sorted(rows.items()):
         found = (
@@ -171,7 +170,7 @@ def _standings_section(board: Leaderboard) -> list[str]:
     heads.append(_sorter("runs", "descending"))
     by = board.ranked_by or "accuracy"
 
-    def best_first(standing: Standing) -> tuple[int, bool, float]:
+    def best_first(standing: EntryStanding) -> tuple[int, bool, float]:
         score = standing.scores.get(by)
         return board.datasets.index(standing.dataset), score is None, 0.0 if score is None else -score.mean
 
@@ -193,10 +192,10 @@ def _sorter(label: str, first: str, now: str = "none", kind: str = "number") -> 
     return f'<th scope="col" class="{kind}" aria-sort="{now}" data-first="{first}">{button}</th>'
 
 
-def _standing_row(board: Leaderboard, standing: Standing, columns: Sequence[str]) -> str:
-    contender = next(each for each in board.contenders if each.label == standing.contender)
+def _standing_row(board: Leaderboard, standing: EntryStanding, columns: Sequence[str]) -> str:
+    entry = next(each for each in board.entries if each.label == standing.entry)
     metrics = _by_name(board)
-    cells = [_name_cell(contender, standing)]
+    cells = [_name_cell(entry, standing)]
     if len(board.datasets) > 1:
         cells.append(f'<td class="text" data-value="{escape(standing.dataset)}">{escape(standing.dataset)}</td>')
     for name in columns:
@@ -220,13 +219,13 @@ def _standing_row(board: Leaderboard, standing: Standing, columns: Sequence[str]
     return f'<tr data-set="{board.datasets.index(standing.dataset)}">{"".join(cells)}</tr>'
 
 
-def _name_cell(contender: Contender, standing: Standing) -> str:
-    method = f"{contender.method} (labels only)" if contender.goal == "label" else contender.method
+def _name_cell(entry: LeaderboardEntry, standing: EntryStanding) -> str:
+    method = f"{entry.method} (labels only)" if entry.goal == "label" else entry.method
     parts = [f"<b>{escape(method)}</b>{'' if standing.complete else ' †'}"]
-    if contender.changes:
-        parts.append(f'<span class="changes">{escape(_settings(contender.changes))}</span>')
-    parts += [f'<span class="remark">{escape(remark)}</span>' for remark in contender.remarks]
-    return f'<th scope="row" data-value="{escape(contender.label)}">{"".join(parts)}</th>'
+    if entry.changes:
+        parts.append(f'<span class="changes">{escape(_settings(entry.changes))}</span>')
+    parts += [f'<span class="remark">{escape(remark)}</span>' for remark in entry.remarks]
+    return f'<th scope="row" data-value="{escape(entry.label)}">{"".join(parts)}</th>'
 
 
 def _notes(board: Leaderboard) -> list[str]:
@@ -246,7 +245,7 @@ def _notes(board: Leaderboard) -> list[str]:
     if ranked and board.ranked_by is not None:
         by = metrics[board.ranked_by].label
         notes.append(f"average rank: by {by}, 1 is best, over {listed(ranked)} where ranked rows have the same seeds.")
-    methods = [(each.method, each.goal) for each in board.contenders]
+    methods = [(each.method, each.goal) for each in board.entries]
     if len(set(methods)) < len(methods):
         notes.append(
             "Rows of one method differ in their settings. Choosing among them by this table means choosing on the test "
@@ -290,7 +289,7 @@ def _heat_map_data(board: Leaderboard) -> dict[str, Any]:
 
     sets = []
     for name in board.datasets:
-        rows = [standing.contender for standing in board.standings if standing.dataset == name]
+        rows = [standing.entry for standing in board.standings if standing.dataset == name]
         pairs = board.pairs_of(name)
         cells = [
             [[numbers((name, row, pair), metric.name) for pair in pairs] for row in rows] for metric in board.metrics
@@ -314,7 +313,7 @@ def _run_section(board: Leaderboard) -> list[str]:
         [
             '<label>containing <input id="run-text" type="search" placeholder="as 0-1 seed 2"></label>',
             choice("run-set", "data set", [every, *_numbered(board.datasets)]),
-            choice("run-row", "method", [every, *_numbered([contender.label for contender in board.contenders])]),
+            choice("run-row", "method", [every, *_numbered([entry.label for entry in board.entries])]),
             choice("run-state", "state", [every, ("failed", "failed"), ("finished", "finished")]),
         ]
     )
@@ -329,9 +328,9 @@ def _run_section(board: Leaderboard) -> list[str]:
     ]
 
 
-def _run(board: Leaderboard, run: Run) -> str:
-    row = next(i for i, contender in enumerate(board.contenders) if contender.label == run.contender)
-    where = f"{escape(run.dataset)} {_pair(run.pair)} <b>{escape(run.contender)}</b> seed {run.seed}"
+def _run(board: Leaderboard, run: LeaderboardRun) -> str:
+    row = next(i for i, entry in enumerate(board.entries) if entry.label == run.entry)
+    where = f"{escape(run.dataset)} {_pair(run.pair)} <b>{escape(run.entry)}</b> seed {run.seed}"
     if run.state == "failed":
         line = f'<span class="error">failed: {escape(_start(run.error, _ERROR_START))}</span>'
         body = _failure(run)
@@ -353,7 +352,7 @@ def _start(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-def _failure(run: Run) -> str:
+def _failure(run: LeaderboardRun) -> str:
     cut = len(run.traceback) - _TRACEBACK_END
     text = ("…" if cut > 0 else "") + run.traceback[max(cut, 0) :]
     trace = f'<pre tabindex="0">{escape(text.strip())}</pre>' if text.strip() else ""
@@ -364,7 +363,7 @@ def _failure(run: Run) -> str:
     )
 
 
-def _run_facts(run: Run, metrics: Mapping[str, Metric]) -> str:
+def _run_facts(run: LeaderboardRun, metrics: Mapping[str, Metric]) -> str:
     scored = [name for name in run.scores if name in metrics and not name.startswith("label_") and name != "seconds"]
     facts = [("test part", ", ".join(f"{metrics[name].label} {run.scores[name]:.2f}" for name in scored))]
     for when, scores in run.labels.items():

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, cast
 from transpl.report.html_parts import choice, counted, listed
 
 if TYPE_CHECKING:
-    from transpl.benchmark.leaderboard_data import Comparison, Leaderboard
-    from transpl.benchmark.measures import Metric
-    from transpl.benchmark.statistics import Statistics
+    from transpl.benchmark import Comparison, Leaderboard, Metric, Statistics
 
 _MOST_TICKS = 6
 _NOTHING_SHARED = "no two rows have finished runs of the same pair and seeds"

@@ -13,9 +13,7 @@ import numpy as np
 from transpl import __version__, datasets
 from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import write_json, write_text
-from transpl.benchmark import RunSpec, Store, restore_run
-from transpl.benchmark.plan import settings_without_seed
-from transpl.benchmark.tables import run_identity
+from transpl.benchmark import RunSpec, Store, restore_run, run_identity, settings_without_seed
 from transpl.jobs.folder import SAMPLE_FILE, load_model, load_sample
 from transpl.methods import TransPLMethod
 from transpl.methods.registry import entry
