@@ -7,8 +7,8 @@ Classes   walking, walking_upstairs, walking_downstairs, sitting, standing, layi
 Channels  body_acc x y z (g, gravity removed), body_gyro x y z (rad/s), total_acc x y z (g). Nothing is scaled.
 
 Split     the host's parts hold different people, so they are pooled (train file, then test file) and each person is
-          split by `transpl.datasets.splitting`: 30 % test, seed 1. Windows, split and order are then AdaTime's, bit
-          for bit, for all thirty people.
+          split by AdaTime's rule (`transpl.datasets.recipe`): 30 % test, seed 1. Windows, split and order are then
+          AdaTime's, bit for bit, for all thirty people.
 Leak      windows overlap by half, so samples of one window can be in train and test of the same person. Every result
           published on this split has that leak; the target's test windows are never trained on.
 Extra     `uci_row`: the row in the host's order, 0 to 10,298, train file first.
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,90 +30,73 @@ LENGTH = 128
 CLASSES = ("walking", "walking_upstairs", "walking_downstairs", "sitting", "standing", "laying")
 CHANNELS = tuple(f"{signal}_{axis}" for signal in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
 PEOPLE = 30
-PARTS = ("train", "test")  # of the host
 # fmt: off
 WINDOWS_PER_PERSON = (
     347, 302, 341, 317, 302, 325, 308, 281, 288, 294, 316, 320, 327, 323, 328,
     366, 368, 364, 360, 354, 408, 321, 372, 381, 409, 392, 376, 382, 344, 383,
 )
 # fmt: on
+_MAX = float(np.finfo(np.float32).max)
 _ADVICE = "Unpack the archive again."
 
 
-class _Part(NamedTuple):
-    """One part of the host's, row by row."""
-
-    X: NDArray[np.float32]
-    label: NDArray[np.int64]  # 1 to 6
-    person: NDArray[np.int64]  # 1 to 30
-
-
 def build(folder: Path, log: Log) -> Built:
-    """Read the text files of both parts of the host and split each person's windows."""
-    parts = []
-    for name in PARTS:
-        log(f"UCI HAR: reading the host's {name} part")
-        parts.append(_read_part(folder, name))
+    """Read the text files of the host's two parts and split each person's windows."""
+    X, labels, people = [], [], []
+    for part in ("train", "test"):
+        log(f"UCI HAR: reading the host's {part} part")
+        label_file = only_file(folder, f"y_{part}.txt")
+        labels.append(_read_integers(label_file, highest=len(CLASSES)))
+        n = len(labels[-1])
+        people_file = only_file(folder, f"subject_{part}.txt")
+        people.append(_read_integers(people_file, highest=PEOPLE))
+        _check_lines(people_file, len(people[-1]), label_file, n)
+        X.append(np.empty((n, len(CHANNELS), LENGTH), np.float32))
+        for c, channel in enumerate(CHANNELS):
+            path = only_file(folder, f"{channel}_{part}.txt")
+            values = _read_numbers(path, per_line=LENGTH)
+            _check_lines(path, len(values), label_file, n)
+            X[-1][:, c] = values
     dataset, order = dataset_of_people(
-        "ucihar",
-        np.concatenate([part.X for part in parts]),
-        np.concatenate([part.label for part in parts]) - 1,
-        np.concatenate([part.person for part in parts]),
-        CLASSES,
-        CHANNELS,
+        "ucihar", np.concatenate(X), np.concatenate(labels) - 1, np.concatenate(people), CLASSES, CHANNELS
     )
     return Built(dataset, {"uci_row": order}, ())
 
 
 def check(dataset: Dataset) -> list[str]:
-    """Compare the number of windows, in all and per person, with what is published."""
+    """Compare the number of windows, in all and per person, with the published ones."""
     found = windows_per_domain(dataset)
-    published = dict(enumerate(WINDOWS_PER_PERSON, start=1))
-    complaints = [
+    differences = [
         f"Person {i}: {found.get(i, 0)} windows, published are {n}."
-        for i, n in published.items()
+        for i, n in enumerate(WINDOWS_PER_PERSON, start=1)
         if found.get(i, 0) != n
     ]
     if len(dataset) != sum(WINDOWS_PER_PERSON):
-        complaints.append(f"{len(dataset):,} windows, published are {sum(WINDOWS_PER_PERSON):,}.")
-    return complaints
+        differences.append(f"{len(dataset):,} windows, published are {sum(WINDOWS_PER_PERSON):,}.")
+    return differences
 
 
-def _read_part(folder: Path, part: str) -> _Part:
-    label_file = only_file(folder, f"y_{part}.txt")
-    label = _whole_numbers(label_file, most=len(CLASSES))
-    person = _whole_numbers(only_file(folder, f"subject_{part}.txt"), most=PEOPLE)
-    X = np.empty((len(label), len(CHANNELS), LENGTH), np.float32)
-    for c, channel in enumerate(CHANNELS):
-        path = only_file(folder, f"{channel}_{part}.txt")
-        values = _numbers(path, per_line=LENGTH)
-        _same_length(path, len(values), label_file, len(label))
-        X[:, c] = values
-    _same_length(only_file(folder, f"subject_{part}.txt"), len(person), label_file, len(label))
-    return _Part(X, label, person)
-
-
-def _same_length(path: Path, n: int, label_file: Path, n_labels: int) -> None:
+def _check_lines(path: Path, n: int, label_file: Path, n_labels: int) -> None:
     if n != n_labels:
         raise unreadable_file(path, problem=f"{n} lines, but {label_file.name} has {n_labels}", advice=_ADVICE)
 
 
-def _whole_numbers(path: Path, *, most: int) -> NDArray[np.int64]:
-    """Read one whole number per line, 1 to `most`."""
-    values = _numbers(path, per_line=1)[:, 0]
-    bad = np.flatnonzero((values != np.floor(values)) | (values < 1) | (values > most))
+def _read_integers(path: Path, *, highest: int) -> NDArray[np.int64]:
+    """Read one whole number from 1 to `highest` per line."""
+    values = _read_numbers(path, per_line=1)[:, 0]
+    bad = np.flatnonzero((values != np.floor(values)) | (values < 1) | (values > highest))
     if len(bad):
         number, line = _lines(path)[bad[0]]
-        problem = f"line {number}: expected a whole number from 1 to {most}, got {line.strip()!r}"
+        problem = f"line {number}: expected a whole number from 1 to {highest}, got {line.strip()!r}"
         raise unreadable_file(path, problem=problem, advice=_ADVICE)
     return values.astype(np.int64)
 
 
-def _numbers(path: Path, *, per_line: int) -> NDArray[np.float64]:
+def _read_numbers(path: Path, *, per_line: int) -> NDArray[np.float64]:
     """Read `per_line` finite numbers from each line, (lines, per_line)."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is dealt with below
+            warnings.simplefilter("ignore", UserWarning)  # an empty file is handled below
             values = np.loadtxt(path, comments=None, ndmin=2, encoding="latin1")
     except (ValueError, IndexError):
         raise _damage(path, per_line) from None
@@ -122,36 +104,33 @@ def _numbers(path: Path, *, per_line: int) -> NDArray[np.float64]:
         raise unreadable_file(path, problem=f"cannot be read ({error})", advice="Check its permissions.") from None
     if values.size == 0:
         raise unreadable_file(path, problem="the file is empty", advice=_ADVICE)
-    if values.shape[1] != per_line or not (np.abs(values) <= np.finfo(np.float32).max).all():
+    if values.shape[1] != per_line or not (np.abs(values) <= _MAX).all():
         raise _damage(path, per_line)
     return values
 
 
 def _damage(path: Path, per_line: int) -> UnreadableFile:
-    """Find the first line that is not `per_line` finite numbers, and build the complaint about it."""
+    """Build the error about the first line that is not `per_line` finite numbers."""
     for number, line in _lines(path):
         words = line.split()
         if len(words) != per_line:
             problem = f"line {number}: expected {per_line} numbers, got {len(words)}"
             return unreadable_file(path, problem=problem, advice=_ADVICE)
         for word in words:
-            if not _is_finite_number(word):
+            try:
+                sound = abs(float(word)) <= _MAX
+            except ValueError:
+                sound = False
+            if not sound:
                 problem = f"line {number}: expected numbers, got {word[:40]!r}"
                 return unreadable_file(path, problem=problem, advice=_ADVICE)
     return unreadable_file(path, problem="not a table of numbers", advice=_ADVICE)
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    """All lines that are not blank, with their numbers from 1."""
+    """Return the lines that are not blank, with their numbers from 1."""
     lines = path.read_text(encoding="latin1").split("\n")
     return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-
-
-def _is_finite_number(word: str) -> bool:
-    try:
-        return abs(float(word)) <= float(np.finfo(np.float32).max)
-    except ValueError:
-        return False
 
 
 RECIPE = Recipe(

@@ -12,15 +12,15 @@ Records   end at a semicolon or at the end of a line; several may share a line, 
           coordinates that are numbers; all others are dropped, and the notes say how many and why.
 Segments  a new one starts where person or activity changes, and where the clock goes back or jumps by more than 1 s
           (20 samples). People come in no order and do an activity several times; nothing is sorted by time.
-          A timestamp of 0 (or one that is no number) says nothing: such a record continues the one before, and grants
-          the next clock reading 50 ms more.
-Windows   128 samples (6.4 s), none shared between windows, each inside one segment.
-Split     per person 30 % test by `transpl.datasets.splitting`. AdaTime has test = ceil(0.3 n) too, but its script and
-          seed are not published, so the windows are like AdaTime's and not the same.
+          A timestamp of 0 (or one that is no number) says nothing: such a record continues the one before, and the
+          next clock reading may be 50 ms later for each.
+Windows   128 samples (6.4 s) without overlap, each inside one segment.
+Split     per person 30 % test by AdaTime's rule (`transpl.datasets.recipe`). AdaTime has test = ceil(0.3 n) too, but
+          its script and seed are not published, so the windows are like AdaTime's and not the same.
 Scale     raw by default. `standardise="adatime"` does what AdaTime's files show: per person, every (channel, time
           step) gets mean 0 and standard deviation 1 over the train windows, and test is scaled alike. It is not scaled
           once more: the card's `normalise` says "adatime".
-Extra     `wisdm_record`: which of the records that count is a window's first sample.
+Extra     `wisdm_record`: the number of the record, among those that count, that is a window's first sample.
 """
 
 from __future__ import annotations
@@ -45,17 +45,13 @@ LENGTH = 128
 CLASSES = ("downstairs", "jogging", "sitting", "standing", "upstairs", "walking")
 CHANNELS = ("acc_x", "acc_y", "acc_z")
 PEOPLE = 36
-RECORDS_PER_CLASS = (100_427, 342_177, 59_939, 48_395, 122_869, 424_400)  # the host's, damaged ones included
+RECORDS_PER_CLASS = (100_427, 342_177, 59_939, 48_395, 122_869, 424_400)  # the host's, with damaged ones
 ADATIME_TEST_WINDOWS = {4: 66, 11: 76, 12: 87, 18: 106, 19: 132, 23: 60, 26: 82, 30: 103, 31: 83, 32: 69}
 STANDARDISE = ("none", "adatime")
 
-_LONGEST_STEP, _USUAL_STEP = 1_000_000_000, 50_000_000  # ns
-_LARGEST = 1e6  # m/s²; a coordinate beyond it is damage
-_LATEST = 2**62  # ns; differences of such times fit int64
-_NOT_SIX = "without six fields"
-_NO_PERSON = f"without a person from 1 to {PEOPLE}"
-_NO_ACTIVITY = "without a known activity"
-_NO_COORDINATES = "without three coordinates"
+_MAX_STEP, _USUAL_STEP = 1_000_000_000, 50_000_000  # ns
+_MAX_VALUE = 1e6  # m/s²
+_MAX_TIME = 2**62  # ns; differences of such times fit int64
 _CLASS_OF = {name.capitalize(): i for i, name in enumerate(CLASSES)}
 
 
@@ -85,13 +81,12 @@ def build(folder: Path, log: Log, *, standardise: str = "none") -> Built:
     )
     if standardise == "adatime":
         dataset = standardised(dataset)
-    extras = {"wisdm_record": starts[order]}
     notes = _notes(records, breaks, len(starts))
-    return Built(dataset, extras, notes, scaled=standardise, rule=rule_of(standardise))
+    return Built(dataset, {"wisdm_record": starts[order]}, notes, scaled=standardise, rule=rule_of(standardise))
 
 
 def rule_of(standardise: str = "none") -> str:
-    """How windows, labels, domains, split and scale come about."""
+    """Return how windows, labels, domains, split and scale are made."""
     scale = (
         "Values as the host has them."
         if standardise == "none"
@@ -106,38 +101,27 @@ def rule_of(standardise: str = "none") -> str:
 
 
 def check(dataset: Dataset) -> list[str]:
-    """Compare people, windows per class and AdaTime's ten known test sizes with what is published: a sentence each."""
-    complaints = {
-        f"of {PEOPLE} people published, these have no windows": _absent_people(dataset),
-        "windows (in brackets what the host's records make at most)": _odd_classes(dataset),
-        "test windows of a person (in brackets AdaTime's)": _odd_test_sizes(dataset),
-    }
-    return [f"{what}: {', '.join(found)}." for what, found in complaints.items() if found]
-
-
-def _absent_people(dataset: Dataset) -> list[str]:
+    """Compare people, windows per class and AdaTime's ten known test sizes with the published ones."""
     found = windows_per_domain(dataset)
-    return [str(i) for i in range(PEOPLE) if i not in found]
-
-
-def _odd_classes(dataset: Dataset) -> list[str]:
-    """Classes with more windows than their records fill, or with less than nine tenths of these."""
-    per_class = np.bincount(dataset.y, minlength=len(CLASSES)).tolist()
-    most = [records // LENGTH for records in RECORDS_PER_CLASS]
-    return [
-        f"{name} {n:,} ({up_to:,})"
-        for name, n, up_to in zip(CLASSES, per_class, most, strict=True)
-        if not 0.9 * up_to <= n <= up_to
-    ]
-
-
-def _odd_test_sizes(dataset: Dataset) -> list[str]:
     tested = np.bincount(dataset.domain_ids[dataset.split == TEST], minlength=PEOPLE).tolist()
-    return [f"{i}: {tested[i]} ({n})" for i, n in ADATIME_TEST_WINDOWS.items() if tested[i] != n]
+    per_class = np.bincount(dataset.y, minlength=len(CLASSES)).tolist()
+    limits = [records // LENGTH for records in RECORDS_PER_CLASS]
+    differences = {
+        f"of {PEOPLE} people published, these have no windows": [str(i) for i in range(PEOPLE) if i not in found],
+        "windows (in brackets what the host's records make at most)": [
+            f"{name} {n:,} ({limit:,})"
+            for name, n, limit in zip(CLASSES, per_class, limits, strict=True)
+            if not 0.9 * limit <= n <= limit
+        ],
+        "test windows of a person (in brackets AdaTime's)": [
+            f"{i}: {tested[i]} ({n})" for i, n in ADATIME_TEST_WINDOWS.items() if tested[i] != n
+        ],
+    }
+    return [f"{what}: {', '.join(which)}." for what, which in differences.items() if which]
 
 
 def read_records(path: Path) -> Records:
-    """Read the raw text; whatever is in it, each record counts or is counted as dropped."""
+    """Read the raw text; every record either counts or is counted as dropped."""
     numbers, values, dropped = array("q"), array("d"), Counter[str]()
     for text in _record_texts(path):
         record = _parse(text)
@@ -150,27 +134,10 @@ def read_records(path: Path) -> Records:
     return Records(person, activity, time, np.array(values, np.float64).reshape(-1, 3), dropped)
 
 
-def segment_breaks(records: Records) -> NDArray[np.bool_]:
-    """Mark the records that start a new segment."""
-    changes = label_breaks(records.person) | label_breaks(records.activity)
-    return changes | _clock_breaks(records.time, np.cumsum(changes))
-
-
-def standardised(dataset: Dataset) -> Dataset:
-    """Give every (channel, time step) of each person mean 0 and standard deviation 1 over the train windows."""
-    X = dataset.X.astype(np.float64)
-    for i in dataset.domains:
-        rows = dataset.domain_ids == i
-        train = X[rows & (dataset.split == TRAIN)]
-        spread = train.std(axis=0)
-        X[rows] = (X[rows] - train.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return replace(dataset, X=X.astype(np.float32))
-
-
 def _record_texts(path: Path) -> Iterator[str]:
-    """Every record that is not blank, without the semicolon."""
+    """Yield every record that is not blank, without its semicolon."""
     try:
-        with open(path, encoding="latin1") as stream:  # never fails to decode; damage shows in the fields
+        with open(path, encoding="latin1") as stream:  # decodes any byte; damage shows in the fields
             for line in stream:
                 yield from (text for text in line.split(";") if text.strip())
     except OSError as error:
@@ -183,40 +150,53 @@ def _parse(text: str) -> tuple[int, int, int, float, float, float] | str:
     if len(fields) == 7 and not fields[6].strip():
         fields.pop()
     if len(fields) != 6:
-        return _NOT_SIX
-    person = _whole(fields[0])
+        return "without six fields"
+    person = _whole_number(fields[0])
     if not 1 <= person <= PEOPLE:
-        return _NO_PERSON
+        return f"without a person from 1 to {PEOPLE}"
     activity = _CLASS_OF.get(fields[1].strip().capitalize())
     if activity is None:
-        return _NO_ACTIVITY
+        return "without a known activity"
     try:
-        x, y, z = float(fields[3]), float(fields[4]), float(fields[5])
+        x, y, z = map(float, fields[3:])
     except ValueError:
-        return _NO_COORDINATES
-    if not (abs(x) <= _LARGEST and abs(y) <= _LARGEST and abs(z) <= _LARGEST):  # also false for NaN
-        return _NO_COORDINATES
-    time = _whole(fields[2])
-    return person - 1, activity, time if 0 < time < _LATEST else 0, x, y, z
+        x = y = z = np.nan
+    if not (abs(x) <= _MAX_VALUE and abs(y) <= _MAX_VALUE and abs(z) <= _MAX_VALUE):  # also false for NaN
+        return "without three coordinates"
+    time = _whole_number(fields[2])
+    return person - 1, activity, time if 0 < time < _MAX_TIME else 0, x, y, z
 
 
-def _whole(text: str) -> int:
-    """Return a whole number, 0 for any other text."""
+def _whole_number(text: str) -> int:
+    """Return a whole number, or 0 for any other text."""
     try:
         return int(text)
     except ValueError:
         return 0
 
 
-def _clock_breaks(time: NDArray[np.int64], segment: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark records whose clock reading does not follow the last one before it in the same segment."""
-    known = np.flatnonzero(time > 0)
-    step = np.diff(time[known])
+def segment_breaks(records: Records) -> NDArray[np.bool_]:
+    """Mark the records that start a new segment."""
+    breaks = label_breaks(records.person) | label_breaks(records.activity)
+    segment = np.cumsum(breaks)
+    # Compare each clock reading with the last one before it in the same segment.
+    known = np.flatnonzero(records.time > 0)
+    step = np.diff(records.time[known])
     unknown_between = np.diff(known) - 1
-    odd = (step < 0) | (step > _LONGEST_STEP + unknown_between * _USUAL_STEP)
-    breaks = np.zeros(len(time), np.bool_)
-    breaks[known[1:]] = odd & (segment[known[1:]] == segment[known[:-1]])
+    odd = (step < 0) | (step > _MAX_STEP + unknown_between * _USUAL_STEP)
+    breaks[known[1:]] |= odd & (segment[known[1:]] == segment[known[:-1]])
     return breaks
+
+
+def standardised(dataset: Dataset) -> Dataset:
+    """Give every (channel, time step) of each person mean 0 and standard deviation 1 over the train windows."""
+    X = dataset.X.astype(np.float64)
+    for i in dataset.domains:
+        rows = dataset.domain_ids == i
+        train = X[rows & (dataset.split == TRAIN)]
+        spread = train.std(axis=0)
+        X[rows] = (X[rows] - train.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    return replace(dataset, X=X.astype(np.float32))
 
 
 def _notes(records: Records, breaks: NDArray[np.bool_], n_windows: int) -> tuple[str, ...]:
