@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transpl import datasets
     from transpl._utils.errors import InputError
-    from transpl.estimator.classifier import TransPL
+    from transpl.estimator import TransPL
     from transpl.jobs import AdaptedTarget, adapt_many
     from transpl.markov import Drift, Explanation, ShiftReport
     from transpl.windows import PseudoLabels
@@ -42,7 +42,7 @@ _HOME = {
     "InputError": "transpl._utils.errors",
     "PseudoLabels": "transpl.windows",
     "ShiftReport": "transpl.markov",
-    "TransPL": "transpl.estimator.classifier",
+    "TransPL": "transpl.estimator.transpl",
     "adapt_many": "transpl.jobs",
 }
 

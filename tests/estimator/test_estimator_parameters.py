@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+from inspect import signature
 
 import numpy as np
+import pytest
 from conftest import make_waves, refusal
 
 from transpl import TransPL
+from transpl.council import CouncilParameters, CouncilSettings
+from transpl.estimator import VARIANTS, check_mode, help_of
+from transpl.estimator.parameters import declared, default_mode
+from transpl.estimator.transpl import method_class
+from transpl.methods import CouncilMethod, TransPLMethod, TransPLSettings
+from transpl.methods.council_settings import CouncilMethodSettings
 
 
 def test_parameters_have_the_documented_names_and_defaults():
@@ -46,8 +54,23 @@ def test_parameters_are_checked_before_fit_on_demand():
 
 def test_every_parameter_is_described_where_users_look():
     described = TransPL.__doc__.partition("Parameters\n")[2].partition("Attributes\n")[0]
-    names = re.findall(r"^    (\w+(?:, \w+)*)$", described, re.MULTILINE)
-    assert sorted(", ".join(names).split(", ")) == sorted(TransPL().get_params())
+    assert re.findall(r"^    (\w+) : ", described, re.MULTILINE) == list(signature(TransPL).parameters)
+    assert all(help_of(name) for name in TransPL().get_params())
+    with refusal("parameter"):
+        help_of("no_such_parameter")
+
+
+def test_defaults_are_those_of_the_settings_they_become():
+    """But for those that are left to the variant."""
+    for name, parameter in signature(TransPL).parameters.items():
+        setting = declared(name)
+        if setting is not None and name not in ("smoothing", "witnesses", "views"):
+            assert parameter.default == setting.default, name
+    plus, paper = (TransPL(variant=variant).new_method(0) for variant in ("plus", "paper"))
+    assert plus.settings == CouncilMethodSettings()
+    assert plus.parameters == CouncilParameters(CouncilSettings())
+    assert plus.settings.council() == CouncilSettings()
+    assert paper.settings == TransPLSettings()
 
 
 def test_the_variant_sets_what_is_left_open_and_nothing_else():
@@ -58,3 +81,24 @@ def test_the_variant_sets_what_is_left_open_and_nothing_else():
             assert found.smoothing == expected
     with refusal("variant", "'plus', 'paper'"):
         TransPL(variant="better").fit(*make_waves(20, 0))
+
+
+def test_every_variant_has_a_method_and_a_default_mode():
+    assert {variant: default_mode(variant) for variant in VARIANTS} == {"plus": "markov", "paper": "finetune"}
+    assert (method_class("paper"), method_class("plus")) == (TransPLMethod, CouncilMethod)
+    assert all(method_class(variant).variant == variant for variant in VARIANTS)
+
+
+def test_modes_are_those_of_the_variant():
+    for variant, mode in (("plus", None), ("plus", "markov"), ("paper", "finetune"), ("paper", "markov")):
+        check_mode(variant, mode)
+    with refusal("mode", "'markov' with variant='plus'"):
+        check_mode("plus", "finetune")
+    with refusal("mode", "'finetune', 'markov'"):
+        check_mode("plus", "tune")
+
+
+@pytest.mark.parametrize("ask", [default_mode, method_class])
+def test_a_variant_that_does_not_exist_is_refused(ask):
+    with refusal("variant", "'plus', 'paper'"):
+        ask("better")

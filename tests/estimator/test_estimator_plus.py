@@ -61,7 +61,7 @@ def model(fitted):
 
 def test_it_is_the_default_and_needs_no_setting(source, target):
     model = TransPL().fit(*source)
-    assert (model.variant, model.mode_, model.own_mode) == ("plus", "source", "markov")
+    assert (model.variant, model.mode_, model.default_mode) == ("plus", "source", "markov")
     model.adapt(target[0])
     assert model.mode_ == "markov"
     assert model.score(*target) > 0.8

@@ -122,7 +122,7 @@ def test_a_kept_source_adapts_as_a_new_one_with_these_settings_would(tmp_path, c
     new = Wanted(**changes).model.fit(*ROWS).adapt(TARGET, mode=mode)
     kept = Wanted(**changes).load(tmp_path).adapt(TARGET, mode=mode)
     assert kept.get_params() == new.get_params()
-    assert kept.own_mode == new.own_mode
+    assert kept.default_mode == new.default_mode
     np.testing.assert_array_equal(kept.predict_proba(TARGET), new.predict_proba(TARGET))
     np.testing.assert_array_equal(kept.channel_weights_, new.channel_weights_)
     np.testing.assert_array_equal(kept.class_counts_.counts, new.class_counts_.counts)

@@ -17,7 +17,7 @@ from transpl.council import CouncilSettings
 from transpl.datasets import make_shifted
 from transpl.datasets.prepared import load_prepared
 from transpl.methods import Method, SourceModel, TargetInfo
-from transpl.methods.council import CouncilMethodSettings
+from transpl.methods.council_settings import CouncilMethodSettings
 from transpl.methods.registry import create, entries
 from transpl.windows import as_windows
 

@@ -88,7 +88,7 @@ def demo(
     """
     from transpl import TransPL, datasets, jobs
     from transpl.datasets.pairs import parse_pair
-    from transpl.estimator.variants import check_mode
+    from transpl.estimator import check_mode
 
     chosen = parameters(
         ctx,
@@ -106,7 +106,7 @@ def demo(
     check_mode(variant, mode)
     data = datasets.load(dataset)
     source, target = _default_pair(data) if pair is None else parse_pair(pair, "--pair")
-    job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.holds_out)
+    job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.needs_validation)
     say(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
     _report_and_tell(jobs.run(job, model, out, say))
 
@@ -172,7 +172,7 @@ def adapt(
     """
     from transpl import TransPL, jobs
     from transpl._utils.parallel import check_workers
-    from transpl.estimator.variants import check_mode
+    from transpl.estimator import check_mode
 
     chosen = parameters(
         ctx,
@@ -198,7 +198,7 @@ def adapt(
         _refuse_for_many("--one-label-per-group", one_label_per_group)
         _refuse_for_many("--smooth", smooth)
     how: dict[str, Any] = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
-    how["hold_out"] = model.holds_out
+    how["hold_out"] = model.needs_validation
     reading = reading_of(domain_col, time_col, group_col, channels, window, step)
     lab = read_and_say(source, domain=source_domain, label_col=label_col, **reading)
     reading = _as_the_source(reading, lab)

@@ -1,127 +1,96 @@
-"""The parameters of `TransPL`, and the method that they make. `TransPL` itself tells what they mean."""
+"""The parameters of `TransPL`: their help texts, which variant uses them, and the modes of each variant.
+
+Most parameters are settings of the method behind a variant. Their defaults and help texts are declared there, and only
+read here. Nothing in this module needs scikit-learn or torch.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any, Self
+import inspect
+import textwrap
+from typing import TypeVar
 
-import numpy as np
-from sklearn.base import BaseEstimator
+from transpl._utils.errors import check_choice, invalid
+from transpl.methods.council_settings import CouncilMethodSettings
+from transpl.methods.method_settings import Setting, settings_table
+from transpl.methods.transpl.paper_settings import TransPLSettings
 
-from transpl.estimator.validation import plain, seed_of
-from transpl.estimator.variants import method_class, own_mode
-from transpl.methods.contract import ExplainableMethod
+MODES = {"plus": ("markov",), "paper": ("finetune", "markov")}  # by variant, its default first
+VARIANTS = tuple(MODES)
+
+# Parameters that change no number of a fitted model: how it runs, and the names of channels in tables and sentences.
+EFFECTIVE_AT_ONCE = ("device", "devices", "n_threads", "checkpoint_dir", "verbose", "channel_names")
+
+_OF_PLUS = {each.name: each for each in settings_table(CouncilMethodSettings)}
+_OF_PAPER = {each.name: each for each in settings_table(TransPLSettings)}
+_OF_BOTH = ("patch_length", "n_coarse", "sigma", "channel_alignment", "smoothing", "epsilon")
+_OWN = {
+    "variant": '"plus", or "paper", which needs `pip install "transpl[deep]"`',
+    "random_state": "seed of everything random; the same seed on the same machine gives the same numbers",
+    "n_threads": "CPU threads; None keeps the libraries' setting. Another number of threads rounds differently",
+    "n_coarse": (
+        'codes in the codebook that shows what shifted; with variant="paper" in the coarse codebook, which labels'
+    ),
+    "smoothing": (
+        'how unseen transitions are counted: "floor" (the authors\' code), "additive" (the paper\'s text) or '
+        '"pseudocount"; None is "floor" with variant="paper" and "pseudocount" with variant="plus"'
+    ),
+    "witnesses": f"{_OF_PLUS['witnesses'].help}. None is {_OF_PLUS['witnesses'].default}",
+    "views": f"{_OF_PLUS['views'].help}. None is {_OF_PLUS['views'].default}",
+    "device": '"auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"',
+    "devices": "number of devices that train data-parallel",
+    "checkpoint_dir": "folder from which an interrupted `fit` or `adapt` resumes; None keeps no checkpoints",
+    "verbose": "show a progress bar",
+}
+_ONLY_PAPER = (*(_OF_PAPER.keys() - _OWN.keys() - set(_OF_BOTH)), "device", "devices", "checkpoint_dir", "verbose")
+_ONLY_PLUS = ("witnesses", "views", "undo", "triads")
+
+_Class = TypeVar("_Class", bound=type)
 
 
-class Parameters(BaseEstimator):
-    """Parameters as scikit-learn wants them: by name in the signature, kept as they were given, checked later."""
+def help_of(name: str) -> str:
+    """The help text of a parameter of `TransPL`.
 
-    def __init__(
-        self,
-        *,
-        patch_length: int = 8,
-        width: int = 64,
-        n_coarse: int = 8,
-        n_fine: int = 64,
-        sigma: float = 0.2,
-        prior_temperature: float = 1.0,
-        top_ratio: float = 0.5,
-        source_lr: float = 5e-4,
-        adapt_lr: float = 5e-4,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-        channel_alignment: bool = True,
-        smoothing: str | None = None,
-        epsilon: float | None = None,
-        length: str = "transitions",
-        confidence: str = "max",
-        n_layers: int = 2,
-        n_heads: int = 8,
-        dropout: float = 0.3,
-        commitment: float = 0.25,
-        residual: str = "normalised",
-        cls_trainable: bool = False,
-        weight_decay: float = 0.01,
-        check_every: int = 2,
-        source_patience: int = 2,
-        adapt_patience: int = 5,
-        adapt_stopping: str = "source",
-        warmup_steps: int = 50,
-        variant: str = "plus",
-        devices: int = 1,
-        n_threads: int | None = None,
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        verbose: bool = False,
-        witnesses: Sequence[str] | None = None,
-        views: Sequence[str] | None = None,
-        undo: str | Sequence[str] = "auto",
-        triads: Sequence[Sequence[int | str]] | None = None,
-        channel_names: Sequence[str] | None = None,
-    ) -> None:
-        self.patch_length = patch_length
-        self.width = width
-        self.n_coarse = n_coarse
-        self.n_fine = n_fine
-        self.sigma = sigma
-        self.prior_temperature = prior_temperature
-        self.top_ratio = top_ratio
-        self.source_lr = source_lr
-        self.adapt_lr = adapt_lr
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.random_state = random_state
-        self.device = device
-        self.channel_alignment = channel_alignment
-        self.smoothing = smoothing
-        self.epsilon = epsilon
-        self.length = length
-        self.confidence = confidence
-        self.n_layers = n_layers
-        self.n_heads = n_heads
-        self.dropout = dropout
-        self.commitment = commitment
-        self.residual = residual
-        self.cls_trainable = cls_trainable
-        self.weight_decay = weight_decay
-        self.check_every = check_every
-        self.source_patience = source_patience
-        self.adapt_patience = adapt_patience
-        self.adapt_stopping = adapt_stopping
-        self.warmup_steps = warmup_steps
-        self.variant = variant
-        self.devices = devices
-        self.n_threads = n_threads
-        self.checkpoint_dir = checkpoint_dir
-        self.verbose = verbose
-        self.witnesses = witnesses
-        self.views = views
-        self.undo = undo
-        self.triads = triads
-        self.channel_names = channel_names
+    >>> help_of("sigma")
+    'bandwidth of the channel weight exp(-distance^2 / sigma^2)'
+    """
+    if name in _OWN:
+        return _OWN[name]
+    known = _OF_PAPER | _OF_PLUS
+    check_choice("parameter", name, tuple(sorted({*_OWN, *known})))
+    return known[name].help
 
-    def check_parameters(self) -> Self:
-        """Raise now, rather than in `fit`, if a parameter makes no sense. Nothing is drawn from `random_state`."""
-        drawn = self.random_state is None or isinstance(self.random_state, np.random.RandomState)
-        self.new_method(0 if drawn else seed_of(self.random_state)).check_machine()
-        return self
 
-    @property
-    def own_mode(self) -> str:
-        """How `adapt` adapts unless told otherwise."""
-        return own_mode(self.variant)
+def declared(name: str) -> Setting | None:
+    """The setting that a parameter passes on; None if it is the estimator's own."""
+    return _OF_PAPER.get(name, _OF_PLUS.get(name))
 
-    @property
-    def holds_out(self) -> bool:
-        """Whether `fit` needs held-out source windows."""
-        return method_class(self.variant).needs_validation
 
-    def new_method(self, seed: int) -> ExplainableMethod:
-        """The variant's method, not fitted; parameters that make no sense are refused."""
-        return method_class(self.variant).from_params(self.plain_params(seed))
+def document_parameters(estimator: _Class) -> _Class:
+    """Class decorator: put the parameters with their types, defaults and help texts into the docstring."""
+    lines = []
+    for name, parameter in inspect.signature(estimator).parameters.items():
+        only = "paper" if name in _ONLY_PAPER else "plus" if name in _ONLY_PLUS else None
+        text = help_of(name) + (f' (only variant="{only}")' if only else "")
+        lines.append(f"{name} : {parameter.annotation}, default={parameter.default!r}")
+        lines += textwrap.wrap(f"{text[0].upper()}{text[1:]}.", 112, initial_indent="    ", subsequent_indent="    ")
+    if estimator.__doc__ is not None:  # it is with python -OO
+        estimator.__doc__ = estimator.__doc__.replace("    {parameters}", textwrap.indent("\n".join(lines), "    "))
+    return estimator
 
-    def plain_params(self, seed: int) -> dict[str, Any]:
-        """All parameters as plain values, with `seed` for `random_state`."""
-        return {name: plain(value) for name, value in self.get_params(deep=False).items()} | {"random_state": seed}
+
+def default_mode(variant: str) -> str:
+    """How `adapt` adapts unless it is told."""
+    check_choice("variant", variant, VARIANTS)
+    return MODES[variant][0]
+
+
+def check_mode(variant: str, mode: str | None) -> None:
+    """Raise unless the variant can adapt in this mode; None is its default."""
+    check_choice("variant", variant, VARIANTS)
+    if mode is None:
+        return
+    check_choice("mode", mode, MODES["paper"])
+    if mode not in MODES[variant]:
+        expected, advice = f"{MODES[variant][0]!r} with variant={variant!r}", "Leave it out, or use variant='paper'."
+        raise invalid("mode", expected=expected, got=repr(mode), advice=advice)

@@ -22,7 +22,7 @@ _LARGEST_SEED = 2**32 - 1  # numpy's limit
 _NEAR_ONE = 0.02  # shares that people round
 
 
-def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
+def warn_truncated_tail(windows: Windows, patch_length: int, name: str) -> None:
     """Warn of time steps at the end of windows that fill no patch."""
     rest = int((windows.lengths % patch_length).max())
     if rest:
@@ -32,10 +32,10 @@ def say_what_is_dropped(windows: Windows, patch_length: int, name: str) -> None:
         )
 
 
-def plain(value: Any) -> Any:
+def to_python(value: Any) -> Any:
     """A numpy number, as a parameter grid leaves it, as a Python number; a sequence as a list of such values."""
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(each) for each in value]
+        return [to_python(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -112,15 +112,15 @@ def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.i
     if rows:
         raise invalid("few_labels", expected=f"rows 0..{n - 1}", got=rows[:5], advice="Number the target's windows.")
     place = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = {row: label for row, label in given.items() if not _is_among(plain(label), place)}
+    unknown = {row: label for row, label in given.items() if not _is_among(to_python(label), place)}
     if unknown:
         advice = "Check the spelling; a class that the source does not have cannot be learnt from a few labels."
         row, label = next(iter(unknown.items()))
-        got = f"{plain(label)!r} for window {row}"
+        got = f"{to_python(label)!r} for window {row}"
         raise invalid("few_labels", expected=f"classes of the source, {list(place)}", got=got, advice=advice)
     y = np.full(n, UNKNOWN, np.int64)
     for row, label in given.items():
-        y[row] = place[plain(label)]
+        y[row] = place[to_python(label)]
     return y if given else None
 
 

@@ -18,8 +18,8 @@ from transpl import TransPL
 from transpl._utils.errors import invalid
 from transpl.datasets import Dataset
 from transpl.datasets.recordings.reading import Recordings
+from transpl.estimator import check_mode
 from transpl.estimator.validation import HOLDOUT_SHARE, prior_shares
-from transpl.estimator.variants import check_mode
 from transpl.jobs.folder import recording_failure, require_one_target, sample_of
 from transpl.jobs.review import read_labels
 from transpl.jobs.source_models import checkpoints_in, describe_model, load_source, source_model_cache
@@ -270,7 +270,7 @@ def _task(job: Job, model: TransPL) -> AdaptTask:
     return AdaptTask(
         name=job.target_name,
         target=job.target,
-        mode=job.mode or model.own_mode,
+        mode=job.mode or model.default_mode,
         channel_names=job.channel_names,
         source={
             "name": job.source_name,

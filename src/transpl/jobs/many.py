@@ -24,8 +24,7 @@ from transpl._utils.errors import UnreadableFile, invalid
 from transpl._utils.files import read_json, read_npz
 from transpl._utils.hashing import hash_file, hash_values
 from transpl._utils.parallel import check_workers, run_all
-from transpl.estimator.classifier import TransPL
-from transpl.estimator.variants import check_mode
+from transpl.estimator import TransPL, check_mode
 from transpl.jobs.folder import is_unfinished, write_failure
 from transpl.jobs.target import (
     ESTIMATE,
@@ -179,7 +178,7 @@ def adapt_many(
     if not isinstance(model, TransPL):
         raise invalid("model", expected="a fitted TransPL", got=type(model).__name__, advice="Fit or load one.")
     check_mode(model.variant, mode)
-    mode = model.own_mode if mode is None else mode
+    mode = model.default_mode if mode is None else mode
     check_workers(jobs, backend, retries, address)
     home = _check_out(out, address)
     _check_names(targets, home)

@@ -18,8 +18,8 @@ from transpl import TransPL
 from transpl._utils.parallel import check_workers
 from transpl._utils.source_cache import SourceCache
 from transpl.datasets.recordings.reading import Recordings
+from transpl.estimator import check_mode
 from transpl.estimator.validation import prior_shares
-from transpl.estimator.variants import check_mode
 from transpl.jobs.folder import TARGETS, begin_many, recording_failure, save_reading, write_table
 from transpl.jobs.job import Log, Source, labelled_source, training_rows
 from transpl.jobs.many import AdaptedTarget, adapt_many

@@ -21,7 +21,7 @@ from transpl._utils.errors import invalid
 from transpl._utils.files import read_json
 from transpl._utils.hashing import hash_values
 from transpl._utils.source_cache import OtherSource, SourceCache
-from transpl.estimator.validation import plain
+from transpl.estimator.validation import to_python
 from transpl.windows import as_windows
 
 
@@ -83,7 +83,7 @@ def checkpoints_in(model: TransPL, folder: Path) -> Iterator[None]:
 
 def _identity(model: TransPL, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike | None) -> dict[str, Any] | None:
     """All that decides the source model, as JSON has it; None if it depends on chance."""
-    seed = plain(model.random_state)
+    seed = to_python(model.random_state)
     if not isinstance(seed, int):
         return None
     settings = {**model.new_method(seed).source_settings(), "variant": model.variant}
@@ -95,7 +95,9 @@ def _identity(model: TransPL, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike
 
 def _content(model: TransPL) -> tuple[dict[str, Any], str]:
     """Parameters as they are saved, and a hash of the source model."""
-    params = {name: plain(value) for name, value in model.get_params(deep=False).items() if name != "checkpoint_dir"}
+    params = {
+        name: to_python(value) for name, value in model.get_params(deep=False).items() if name != "checkpoint_dir"
+    }
     return params, model.fitted_method().unadapted().fingerprint()
 
 

@@ -22,7 +22,7 @@ from transpl._utils.errors import check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, write_json, write_rows
 from transpl._utils.hashing import hash_bytes
 from transpl._utils.progress import windows_bar
-from transpl.estimator.classifier import TransPL
+from transpl.estimator import TransPL
 from transpl.methods import ExplainableMethod
 from transpl.windows import BATCH, CHUNK, Windows, as_windows
 

@@ -23,7 +23,7 @@ from transpl._utils.hashing import hash_file
 from transpl._utils.metrics import accuracy, macro_f1
 from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
-from transpl.estimator.validation import few_label_indices, plain
+from transpl.estimator.validation import few_label_indices, to_python
 from transpl.jobs.folder import (
     LABEL_BEFORE,
     PROBABILITY,
@@ -352,7 +352,7 @@ def _summary(
             {"name": name, "distance": float(distance), "weight": float(weight)}
             for name, distance, weight in zip(task.channel_names, distances, method.trust(distances), strict=True)
         ],
-        "sigma": plain(model.sigma),
+        "sigma": to_python(model.sigma),
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
             for book, usage in model.codebook_usage_.items()

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +27,6 @@ from transpl.council import (
     Council,
     CouncilExplanation,
     CouncilParameters,
-    CouncilSettings,
     Estimate,
     Hearing,
     PatchCodes,
@@ -50,7 +49,7 @@ from transpl.markov import (
     nearest_windows,
 )
 from transpl.methods.contract import ExplainableMethod, Floats
-from transpl.methods.method_settings import MethodSettings, Preset, setting
+from transpl.methods.council_settings import CouncilMethodSettings
 from transpl.methods.registry import register
 from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced
 
@@ -59,54 +58,6 @@ if TYPE_CHECKING:
     from transpl.nn import Execution
 
 _REFERENCE = "our own; Dawid and Skene 1979 without labels, transition matrices after Kim and Lee 2025"
-_WITNESSES_OUT_OF_DEFAULT = (
-    'Not in the default are "conv", a small CNN with the target\'s batch-norm statistics (about 10 s more per view), '
-    'and "vq", the paper\'s codes (up to minutes more per view)'
-)
-
-
-def _axes(*sensors: str) -> tuple[str, ...]:
-    return tuple(f"{sensor}_{axis}" for sensor in sensors for axis in "xyz")
-
-
-@dataclass(frozen=True)
-class CouncilMethodSettings(MethodSettings):
-    """Everything that decides the council's labels."""
-
-    # A method sees arrays alone, so the axes of the known data sets are settings: they are part of a run's name.
-    known_data: ClassVar[Preset] = {
-        "ucihar": {"channel_names": _axes("body_acc", "body_gyro", "total_acc")},
-        "wisdm": {"channel_names": _axes("acc")},
-        "hhar": {"channel_names": _axes("acc")},
-        "watch": {"channel_names": _axes("acc", "gyro")},
-    }
-
-    witnesses: tuple[str, ...] = setting(
-        CouncilSettings.witnesses, f"names of witnesses, each used in each view. {_WITNESSES_OUT_OF_DEFAULT}"
-    )
-    views: tuple[str, ...] = setting(CouncilSettings.views, "names of the views in which each witness is used")
-    undo: str | tuple[str, ...] = setting(
-        CouncilSettings.undo, 'which shifts may be undone: "auto" (all kinds), "none", or names of kinds'
-    )
-    triads: tuple[tuple[int | str, ...], ...] | None = setting(
-        None,
-        "channels x, y, z of each sensor that may be turned, by number or name; None finds them by the channels' names",
-    )
-    channel_names: tuple[str, ...] | None = setting(
-        None, "names of the channels, by which triads are found; None: the channels are not axes"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for each in fields(self):  # as a person writes them: lists, and one name alone
-            value = getattr(self, each.name)
-            one_name = isinstance(value, str) and each.name in ("witnesses", "views")
-            object.__setattr__(self, each.name, (value,) if one_name else _frozen(value))
-        self.council()
-
-    def council(self) -> CouncilSettings:
-        """The council's own settings."""
-        return CouncilSettings(**{each.name: getattr(self, each.name) for each in fields(CouncilSettings)})
 
 
 @dataclass(frozen=True)
@@ -628,7 +579,3 @@ def _numbered(groups: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
 
 def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value

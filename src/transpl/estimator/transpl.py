@@ -1,4 +1,4 @@
-"""TransPL as a scikit-learn classifier: the front door for people who write Python."""
+"""TransPL as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import copy
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from transpl._utils.errors import check_choice, invalid, unreadable_file
-from transpl.council import CouncilExplanation
-from transpl.estimator.attributes import FittedAttributes
-from transpl.estimator.parameters import Parameters
+from transpl._utils.errors import check_choice, invalid, require_deep, unreadable_file
+from transpl.estimator.parameters import (
+    EFFECTIVE_AT_ONCE,
+    VARIANTS,
+    check_mode,
+    default_mode,
+    document_parameters,
+)
 from transpl.estimator.persistence import load_model, save_model
 from transpl.estimator.validation import (
     check_labels,
@@ -27,139 +31,172 @@ from transpl.estimator.validation import (
     held_out_rows,
     hold_out,
     is_table,
-    plain,
     prior_shares,
-    say_what_is_dropped,
     seed_of,
     target_rows,
+    to_python,
+    warn_truncated_tail,
 )
-from transpl.estimator.variants import check_mode
-from transpl.markov import Drift, Explanation, ShiftReport
+from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
 from transpl.methods.contract import ExplainableMethod
 from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels
 
-# Parameters that change no number of a fitted model: how it runs, and the names of channels in tables and sentences.
-EFFECTIVE_AT_ONCE = ("device", "devices", "n_threads", "checkpoint_dir", "verbose", "channel_names")
+if TYPE_CHECKING:
+    from transpl.council import CouncilExplanation, Estimate, Standing
 
 
-class TransPL(ClassifierMixin, FittedAttributes, Parameters):
-    r"""Classify windows of a new domain without its labels.
+@document_parameters
+class TransPL(ClassifierMixin, BaseEstimator):
+    """Classify windows of a new domain without its labels.
 
     `fit` learns from labelled source windows, `adapt` looks at unlabelled target windows.
 
     `variant="plus"`: several cheap witnesses (codes, random convolutions, linear, trees) learn from the source, each in
-    several views of the signals. `adapt` undoes what the target's sensors suffered where that is clear (a turned
-    device, another unit, a dead channel), then judges the witnesses by how they agree on the target, and joins them.
-    Needs no torch.
+    several views of the signals. `adapt` undoes shifts of the target's sensors where they are clear (a turned device,
+    another unit, a dead channel), judges the witnesses by how they agree on the target, and combines them. Needs no
+    torch.
 
     `variant="paper"` (Kim and Lee, ICML 2025): `fit` learns discrete codes and a classifier and counts, per class and
-    channel, which code follows which. `adapt` counts the same on the target, weighs each channel by how little it
+    channel, which code follows which. `adapt` counts the same on the target, weights each channel by how little it
     moved, labels the target by Bayes' rule and fine-tunes on the labels.
 
     Windows X are (n, channels, time), (n, time) for one channel, or a list of (channels, T_i).
 
-    A fitted model keeps the parameters that it was fitted and adapted with. What `set_params` changes takes effect at
-    the next `fit`; parameters that the source model does not depend on (such as `sigma` or `undo`) already at the
-    next `adapt`, `partial_adapt` or `unadapted`, which refuse changes of the others. Only `device`, `devices`,
-    `n_threads`, `checkpoint_dir`, `verbose` and the names in `channel_names` take effect at once.
+    A fitted model keeps the parameters that it was fitted and adapted with. A change by `set_params` takes effect at
+    the next `fit`. If the source model does not depend on the parameter (`sigma` or `undo`, for example), it already
+    takes effect at the next `adapt`, `partial_adapt` or `unadapted`; these refuse any other change. Only `device`,
+    `devices`, `n_threads`, `checkpoint_dir`, `verbose` and the names in `channel_names` take effect at once.
 
     Parameters
     ----------
-    variant
-        "plus", or "paper", which needs `pip install "transpl[deep]"`
-    random_state
-        seed of everything; the same seed on the same machine gives the same numbers
-    n_threads
-        CPU threads; None leaves the libraries' setting alone. Give each of several workers 1. Another number of
-        threads rounds differently
-    channel_names
-        one per channel; by their names the axes of one sensor are found (ax, ay, az), and sentences tell of them
-    patch_length
-        time steps per code
-    n_coarse
-        codes in the codebook that tells what shifted; of "paper", in the coarse one, by which it labels
-    sigma
-        bandwidth of the channel weight exp(-distance^2 / sigma^2)
-    channel_alignment
-        weigh channels by their shift; False lets all count alike
-    smoothing, epsilon
-        what a transition that was never seen counts: "floor" (`epsilon` = 1e-4, the authors'
-        code), "additive" (`epsilon` = 1e-6, the paper's print) or "pseudocount" (`epsilon` = 0.1);
-        None is the variant's
-    witnesses, views
-        of "plus": names of witnesses ("codes", "kernels", "linear", "trees") and of views ("recorded", "standardised",
-        "shape"); each witness speaks once in each view. None is all of these
-    undo
-        of "plus": which shifts may be undone, "auto" (all kinds), "none", or kinds among "dead", "unit", "turn",
-        "mirror", "flip", "swap" and "pace"
-    triads
-        of "plus": channels x, y, z of one sensor, by number or name, as `[("ax", "ay", "az")]`; None finds them by
-        `channel_names`
-    width
-        of "paper", as all that follow: size of a latent vector
-    n_fine
-        codes in the fine codebook; 0 is a single codebook
-    prior_temperature
-        divides the log prior; larger trusts a given prior less
-    top_ratio
-        share of the target rows of a batch, the most confident ones, that fine-tuning trusts
-    source_lr, adapt_lr
-        learning rates of the two phases
-    batch_size, max_epochs
-        of both phases
-    device
-        "auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"
-    length
-        the log likelihood is divided by the number of "transitions" (authors' code) or "codes" (print)
-    confidence
-        "max" probability (print) or "kl" from uniform (authors' code)
-    n_layers, n_heads, dropout, commitment
-        the network
-    residual
-        what the fine book sees, "normalised" (the paper's print) or "raw" (the authors' code)
-    cls_trainable
-        learn the vector in front of every channel's patches; without, it stays as drawn (the authors' code)
-    weight_decay, check_every, source_patience, adapt_patience, warmup_steps
-        the training loop; validation is
-        looked at every `check_every` epochs and training stops after `patience` looks without gain
-    adapt_stopping
-        adaptation is validated on held-out "source" rows (the paper), or also on trusted pseudo-"labels": it then goes
-        on while the network still learns them
-    devices
-        train data-parallel on so many devices
-    checkpoint_dir
-        a folder from which an interrupted `fit` or `adapt` goes on
-    verbose
-        show a progress bar
+    {parameters}
 
     Attributes
     ----------
-    classes_
-        (K,) class labels
-    estimated_accuracy_
-        (accuracy, low, high): which share of the target's windows is labelled rightly, judged without labels, and an
-        interval; of "plus", after `adapt`
-    shifts_
-        what the target's sensors suffered and was undone, a sentence each; of "plus", after `adapt`
-    witnesses_
-        the witnesses with their view and estimated accuracy on the target, the most reliable first; of "plus", after
-        `adapt`
-    codebook_
-        code vectors: (n_coarse, width) of the coarse book, or (n_coarse, patch_length) centres of "plus"
-    class_counts_, source_counts_, target_counts_
-        `TransitionCounts` by class and channel, and by channel; those by class include what `few_labels` added to
-        "paper"
-    channel_distances_, channel_weights_
-        (channels,) how far each channel moved, how far it is trusted
-    codebook_usage_
-        per codebook, how often each code occurs in the source, its perplexity and dead codes
-    history_
-        per phase, one plain record per epoch; empty for "plus"
-    mode_
-        which classifier answers: "source", "markov" or "finetune"
-    fitted_params_
-        the parameters that the model was fitted and adapted with
+    classes_ : (K,) array
+        Class labels.
+    estimated_accuracy_ : Estimate
+        (accuracy, low, high): the share of target windows that are labelled correctly, estimated without labels, and an
+        interval. Only variant="plus", after `adapt`.
+    shifts_ : tuple of str
+        The shifts of the target's sensors that were undone, one sentence each. Only variant="plus", after `adapt`.
+    witnesses_ : list of Standing
+        The witnesses with their view and estimated accuracy on the target, the most reliable first. Only
+        variant="plus", after `adapt`.
+    codebook_ : array
+        Code vectors: (n_coarse, width) of the coarse codebook, or (n_coarse, patch_length) centres of "plus".
+    class_counts_, source_counts_, target_counts_ : TransitionCounts
+        Transition counts by class and channel, and by channel. With variant="paper" those by class include what
+        `few_labels` added.
+    channel_distances_, channel_weights_ : (channels,) array
+        How far each channel moved, and its weight.
+    codebook_usage_ : dict of CodebookUsage
+        Per codebook, how often each code occurs in the source, its perplexity and dead codes.
+    history_ : dict of list
+        Per phase, one plain record per epoch; empty for "plus".
+    seconds_ : dict of float
+        How long each phase took.
+    mode_ : str
+        Which classifier predicts: "source", "markov" or "finetune".
+    fitted_params_ : dict
+        The parameters that the model was fitted and adapted with.
+
+    Examples
+    --------
+    >>> from transpl import TransPL, datasets
+    >>> data = datasets.make_shifted(n_train=40, n_test=20, length=32)
+    >>> source, target = data.domain(0), data.domain(1)
+    >>> model = TransPL(witnesses=["codes", "linear"]).fit(source.X_train, source.y_train)
+    >>> model.adapt(target.X_train).predict(target.X_test).shape
+    (20,)
     """
+
+    method_: ExplainableMethod
+
+    def __init__(
+        self,
+        *,
+        patch_length: int = 8,
+        width: int = 64,
+        n_coarse: int = 8,
+        n_fine: int = 64,
+        sigma: float = 0.2,
+        prior_temperature: float = 1.0,
+        top_ratio: float = 0.5,
+        source_lr: float = 5e-4,
+        adapt_lr: float = 5e-4,
+        batch_size: int = 32,
+        max_epochs: int = 200,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+        channel_alignment: bool = True,
+        smoothing: str | None = None,
+        epsilon: float | None = None,
+        length: str = "transitions",
+        confidence: str = "max",
+        n_layers: int = 2,
+        n_heads: int = 8,
+        dropout: float = 0.3,
+        commitment: float = 0.25,
+        residual: str = "normalised",
+        cls_trainable: bool = False,
+        weight_decay: float = 0.01,
+        check_every: int = 2,
+        source_patience: int = 2,
+        adapt_patience: int = 5,
+        adapt_stopping: str = "source",
+        warmup_steps: int = 50,
+        variant: str = "plus",
+        devices: int = 1,
+        n_threads: int | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+        witnesses: Sequence[str] | None = None,
+        views: Sequence[str] | None = None,
+        undo: str | Sequence[str] = "auto",
+        triads: Sequence[Sequence[int | str]] | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> None:
+        self.patch_length = patch_length
+        self.width = width
+        self.n_coarse = n_coarse
+        self.n_fine = n_fine
+        self.sigma = sigma
+        self.prior_temperature = prior_temperature
+        self.top_ratio = top_ratio
+        self.source_lr = source_lr
+        self.adapt_lr = adapt_lr
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.random_state = random_state
+        self.device = device
+        self.channel_alignment = channel_alignment
+        self.smoothing = smoothing
+        self.epsilon = epsilon
+        self.length = length
+        self.confidence = confidence
+        self.n_layers = n_layers
+        self.n_heads = n_heads
+        self.dropout = dropout
+        self.commitment = commitment
+        self.residual = residual
+        self.cls_trainable = cls_trainable
+        self.weight_decay = weight_decay
+        self.check_every = check_every
+        self.source_patience = source_patience
+        self.adapt_patience = adapt_patience
+        self.adapt_stopping = adapt_stopping
+        self.warmup_steps = warmup_steps
+        self.variant = variant
+        self.devices = devices
+        self.n_threads = n_threads
+        self.checkpoint_dir = checkpoint_dir
+        self.verbose = verbose
+        self.witnesses = witnesses
+        self.views = views
+        self.undo = undo
+        self.triads = triads
+        self.channel_names = channel_names
 
     def fit(
         self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
@@ -188,7 +225,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             rows = rows[~held_out_rows(source.y, seed)]
             source, validation = hold_out(source, seed)
         if method.only_patches:
-            say_what_is_dropped(windows, self.patch_length, "X")
+            warn_truncated_tail(windows, self.patch_length, "X")
         method.fit_source(source, validation)
         method.number_source_rows(rows)
         if is_target.any():
@@ -230,13 +267,13 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         numbers = group_numbers(groups, len(windows))
         check_choice("smooth", smooth, (True, False))
         if method.only_patches:
-            say_what_is_dropped(windows, self.patch_length, "X_target")
+            warn_truncated_tail(windows, self.patch_length, "X_target")
         if X_source is not None:
             method.remember_source(*self.source_rows(X_source, y_source))
         elif y_source is not None:
             raise invalid("X_source", expected="the windows of y_source", got=None, advice="Pass both, or neither.")
         known = few_label_indices(few_labels, len(windows), self.classes_)
-        method.adapt_mode = self.own_mode if mode is None else mode
+        method.adapt_mode = self.default_mode if mode is None else mode
         method.adapt(windows, TargetInfo(self.class_shares(prior), known, numbers, smooth))
         # Only a finished adaptation replaces the last one.
         self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
@@ -347,7 +384,7 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
             raise invalid(
                 "y", expected="text or numbers as labels, to be saved", got=type(values[0]), advice="Convert them."
             )
-        now = {name: plain(getattr(self, name)) for name in EFFECTIVE_AT_ONCE}
+        now = {name: to_python(getattr(self, name)) for name in EFFECTIVE_AT_ONCE}
         about = {
             "params": {**self.fitted_params_, **now, "checkpoint_dir": None},
             "classes": {"dtype": self.classes_.dtype.str, "values": values},
@@ -402,6 +439,94 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         """Label proportions in the order of `classes_`, (K,), as `adapt` takes them."""
         return prior_shares(prior, self.classes_)
 
+    def check_parameters(self) -> Self:
+        """Raise now, rather than in `fit`, if a parameter makes no sense. Nothing is drawn from `random_state`."""
+        drawn = self.random_state is None or isinstance(self.random_state, np.random.RandomState)
+        self.new_method(0 if drawn else seed_of(self.random_state)).check_machine()
+        return self
+
+    @property
+    def default_mode(self) -> str:
+        """How `adapt` adapts unless `mode` says otherwise."""
+        return default_mode(self.variant)
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether `fit` needs held-out source windows."""
+        return method_class(self.variant).needs_validation
+
+    def new_method(self, seed: int) -> ExplainableMethod:
+        """The variant's method, not fitted; parameters that make no sense are refused."""
+        return method_class(self.variant).from_params(self.plain_params(seed))
+
+    def plain_params(self, seed: int) -> dict[str, Any]:
+        """All parameters as plain values, with `seed` as `random_state`."""
+        return {name: to_python(value) for name, value in self.get_params(deep=False).items()} | {"random_state": seed}
+
+    # fitted attributes
+
+    @property
+    def estimated_accuracy_(self) -> Estimate:
+        estimate = self._adapted_plus("estimated_accuracy_").estimate
+        assert estimate is not None
+        return estimate
+
+    @property
+    def shifts_(self) -> tuple[str, ...]:
+        return self._adapted_plus("shifts_").undone(self._channel_names(None))
+
+    @property
+    def witnesses_(self) -> list[Standing]:
+        return self._adapted_plus("witnesses_").standings()
+
+    @property
+    def codebook_(self) -> NDArray[np.float64]:
+        return self.method_.codebook
+
+    @property
+    def class_counts_(self) -> TransitionCounts:
+        return self.method_.class_counts
+
+    @property
+    def source_counts_(self) -> TransitionCounts:
+        return self.method_.source_counts
+
+    @property
+    def target_counts_(self) -> TransitionCounts:
+        counts = self.method_.target_counts
+        if counts is None:
+            raise AttributeError("target_counts_ exists after adapt or partial_adapt.")
+        return counts
+
+    @property
+    def channel_distances_(self) -> NDArray[np.float64]:
+        return self.method_.channel_distances(self.target_counts_)
+
+    @property
+    def channel_weights_(self) -> NDArray[np.float64]:
+        return self.method_.trust(self.channel_distances_)
+
+    @property
+    def codebook_usage_(self) -> dict[str, CodebookUsage]:
+        return self.method_.codebook_usage
+
+    @property
+    def history_(self) -> dict[str, list[dict[str, float]]]:
+        return self.method_.history
+
+    @property
+    def seconds_(self) -> dict[str, float]:
+        return self.method_.seconds
+
+    @property
+    def mode_(self) -> str:
+        return self.method_.mode
+
+    def _adapted_plus(self, attribute: str) -> ExplainableMethod:
+        if self.method_.variant != "plus" or self.method_.target_counts is None:
+            raise AttributeError(f"{attribute} exists after adapt or partial_adapt, with variant='plus'.")
+        return self.fitted_method()
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -428,3 +553,16 @@ class TransPL(ClassifierMixin, FittedAttributes, Parameters):
         windows = self._seen_windows(X, f"X_{role}")
         indices = class_indices(y, len(windows), self.classes_, f"y_{role}")
         return Labelled(windows, indices, len(self.classes_))
+
+
+def method_class(variant: str) -> type[ExplainableMethod]:
+    """The method behind a variant, imported only when it is asked for: "paper" needs torch."""
+    check_choice("variant", variant, VARIANTS)
+    if variant == "plus":
+        from transpl.methods.council import CouncilMethod
+
+        return CouncilMethod
+    require_deep("variant='paper'")
+    from transpl.methods.transpl.transpl_method import TransPLMethod
+
+    return TransPLMethod

@@ -13,11 +13,11 @@ from transpl.estimator.validation import (
     few_label_indices,
     hold_out,
     is_table,
-    plain,
     prior_shares,
-    say_what_is_dropped,
     seed_of,
     target_rows,
+    to_python,
+    warn_truncated_tail,
 )
 from transpl.methods import Labelled
 from transpl.windows import as_windows
@@ -84,15 +84,15 @@ def test_tables_are_told_from_windows():
 def test_only_a_real_tail_is_spoken_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        say_what_is_dropped(as_windows(np.zeros((2, 1, 8))), 4, "X")
+        warn_truncated_tail(as_windows(np.zeros((2, 1, 8))), 4, "X")
     with pytest.warns(UserWarning, match=r"X: .*up to 3"):
-        say_what_is_dropped(as_windows([np.zeros((1, 8)), np.zeros((1, 11))]), 4, "X")
+        warn_truncated_tail(as_windows([np.zeros((1, 8)), np.zeros((1, 11))]), 4, "X")
 
 
 def test_numpy_numbers_become_plain_ones():
-    assert type(plain(np.int64(3))) is int
-    assert type(plain(np.float32(0.5))) is float
-    assert plain("floor") == "floor"
+    assert type(to_python(np.int64(3))) is int
+    assert type(to_python(np.float32(0.5))) is float
+    assert to_python("floor") == "floor"
 
 
 def test_few_labels_are_rows_or_one_label_per_window():
