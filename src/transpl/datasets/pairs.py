@@ -1,4 +1,4 @@
-"""Which domain is adapted to which: the published (source, target) pairs, and a rule for everything else."""
+"""The published (source, target) pairs of the paper's data sets, and a rule for all other data sets."""
 
 from __future__ import annotations
 
@@ -16,40 +16,31 @@ PUBLISHED: dict[str, Pairs] = {
     "hhar": ((0, 6), (1, 6), (2, 7), (3, 8), (4, 5), (5, 0), (6, 1), (7, 4), (8, 3), (0, 2)),
     "ptb": ((1, 3), (1, 4), (3, 4), (4, 1)),
 }
-MOST_DOMAINS_FOR_ALL_PAIRS = 12
+MAX_DOMAINS_FOR_ALL_PAIRS = 12
 
 
 def pairs_for(name: str, domains: Sequence[int]) -> Pairs:
-    """Return the published pairs of the data set `name`; for any other name, `default_pairs`."""
+    """Return the published pairs of the data set `name`, or `default_pairs` for any other name."""
     if name not in PUBLISHED:
         return default_pairs(domains)
-    absent = sorted({i for pair in PUBLISHED[name] for i in pair} - set(domains))
-    if absent:
-        raise invalid(
-            "domain",
-            expected=f"every domain of the published pairs of {name}",
-            got=f"no window of {', '.join(map(str, absent))}",
-            advice="If this is a part or another data set, give it another name.",
-        )
+    if absent := sorted({i for pair in PUBLISHED[name] for i in pair} - set(domains)):
+        expected, got = f"every domain of the published pairs of {name}", f"no window of {', '.join(map(str, absent))}"
+        advice = "If this is a part or another data set, give it another name."
+        raise invalid("domain", expected=expected, got=got, advice=advice)
     return PUBLISHED[name]
 
 
 def default_pairs(domains: Sequence[int]) -> Pairs:
-    """Return all ordered pairs of up to 12 domains.
-
-    For more domains, each with the next one and the last with the first, so that every domain is
-    source once and target once.
-    """
-    if len(domains) <= MOST_DOMAINS_FOR_ALL_PAIRS:
+    """Return all ordered pairs of up to 12 domains; of more, each domain with the next and the last with the first."""
+    if len(domains) <= MAX_DOMAINS_FOR_ALL_PAIRS:
         return tuple(permutations(domains, 2))
     return tuple(zip(domains, (*domains[1:], domains[0]), strict=True))
 
 
 def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
-    """Read "2-11" as (2, 11); `argument` is what to complain about."""
+    """Read "2-11" as (2, 11); errors are about `argument`."""
     parts = str(text).split("-")
     if len(parts) != 2 or not all(part.isdecimal() for part in parts):
-        raise invalid(
-            argument, expected="source and target as 2-11", got=repr(text), advice="Separate them by a hyphen."
-        )
+        expected = "source and target as 2-11"
+        raise invalid(argument, expected=expected, got=repr(text), advice="Separate them by a hyphen.")
     return int(parts[0]), int(parts[1])

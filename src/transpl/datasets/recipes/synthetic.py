@@ -6,8 +6,8 @@ an oscillating autoregression around a level (poles of radius rho at angle theta
     x_t = 2 rho cos(theta_{kcr}) x_{t-1} - rho^2 x_{t-2} + e_t,      z_t = level_{kcr} + x_t
 
 Domain d sees gain_{dc} * z + offset_{dc}, at speed_{dc} * theta, and has its own class proportions. Domain 0 is the
-reference; in the others the shift grows over the channels in an order drawn for each domain, from none in the first
-to full in the last. So the channels deserve different trust, and which of them differs from domain to domain.
+reference; in the others the shift grows over the channels, from none in the first to full in the last, in an order
+drawn for each domain. So some channels deserve more trust than others, and which ones depends on the domain.
 """
 
 from __future__ import annotations
@@ -37,20 +37,46 @@ def make_shifted(
     imbalance: float = 0.5,
     seed: int = 0,
 ) -> Dataset:
-    """Draw `n_domains` domains of `n_train` + `n_test` windows each; the same seed gives the same data.
+    """Draw a data set with a known shift; the same seed gives the same data.
 
-    shift : how far domains differ from domain 0; with 0 all have the same distribution
-    imbalance : how far class proportions differ at shift 1: the spread of their logarithms; with 0 classes are even
+    Parameters
+    ----------
+    n_train, n_test : int
+        Windows of each domain.
+    n_classes, n_channels, length, n_domains : int
+    shift : float
+        How far domains differ from domain 0; with 0 all have the same distribution.
+    imbalance : float
+        How far class proportions differ at shift 1: the spread of their logarithms. With 0 classes are even.
+    seed : int
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from transpl.datasets import make_shifted
+    >>> make_shifted(n_train=20, n_test=10, n_domains=2).X.shape
+    (60, 3, 64)
     """
-    _check_sizes(n_classes, n_train=n_train, n_test=n_test)
-    for name, value, least in (("n_channels", n_channels, 1), ("length", length, 2), ("n_domains", n_domains, 2)):
-        _check_at_least(name, value, least)
-    for name, strength in (("shift", shift), ("imbalance", imbalance)):
-        _check_at_least(name, strength, 0)
+    for name, value, least in (
+        ("n_classes", n_classes, 2),
+        ("n_train", n_train, n_classes),
+        ("n_test", n_test, n_classes),
+        ("n_channels", n_channels, 1),
+        ("length", length, 2),
+        ("n_domains", n_domains, 2),
+        ("shift", shift, 0),
+        ("imbalance", imbalance, 0),
+    ):
+        if not value >= least:
+            raise invalid(name, expected=f"{least} or more", got=value, advice="Choose a larger number.")
     rng = np.random.default_rng(seed)
     theta, level, transition = _classes(n_classes, n_channels, rng)
     gain, offset, speed = _domains(n_domains, n_channels, shift, rng)
-    proportions = _proportions(n_domains, n_classes, shift * imbalance, rng)
+    weights = np.exp(shift * imbalance * rng.standard_normal((n_domains, n_classes)))
+    proportions = weights / weights.sum(axis=1, keepdims=True)
 
     y, domain, split = _rows(proportions, n_train, n_test, rng)
     regimes = _regime_paths(transition[y], _WARM_UP + length, rng)  # (n, T)
@@ -70,7 +96,7 @@ def make_shifted(
 
 
 def _classes(K: int, channels: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Draw what makes a class: angles and levels, (K, channels, regimes), and transitions, (K, regimes, regimes)."""
+    """Draw the angles and levels of each class, (K, channels, regimes), and its transitions, (K, regimes, regimes)."""
     pace = np.geomspace(0.4, 0.8, K)[:, None] * np.array([0.6, 1.0, 1.5])  # (K, regimes)
     height = np.linspace(-0.5, 0.5, K)[:, None] + np.array([-0.6, 0.0, 0.6])
     theta = np.stack([pace[rng.permutation(K)] for _ in range(channels)], axis=1)
@@ -90,13 +116,6 @@ def _domains(D: int, channels: int, shift: float, rng: np.random.Generator) -> t
     return np.exp(_LOG_GAIN * towards[0]), _OFFSET * towards[1], np.exp(_LOG_SPEED * towards[2])
 
 
-def _proportions(D: int, K: int, spread: float, rng: np.random.Generator) -> Floats:
-    """Draw the class proportions of each domain, (D, K)."""
-    weights: Floats = np.exp(spread * rng.standard_normal((D, K)))
-    total: Floats = weights.sum(axis=1, keepdims=True)
-    return weights / total
-
-
 def _rows(
     proportions: Floats, n_train: int, n_test: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
@@ -111,7 +130,7 @@ def _rows(
 
 
 def _class_counts(p: Floats, n: int) -> NDArray[np.int64]:
-    """Share `n` windows among the classes: one each, the rest by `p`, remainders to the largest fractions."""
+    """Divide `n` windows among the classes: one each, the rest by `p`, remainders to the largest fractions."""
     ideal = p * (n - len(p))
     counts = 1 + np.floor(ideal).astype(np.int64)
     counts[np.argsort(np.floor(ideal) - ideal, kind="stable")[: n - counts.sum()]] += 1
@@ -143,14 +162,3 @@ def _signals(angles: Floats, level: Floats, regimes: NDArray[np.int64], rng: np.
         x[t] = a * x[t - 1] - _RHO**2 * x[t - 2] + noise[t]  # at t < 2 the index wraps to zeros
         means[t] = level[rows, :, regimes[:, t]]
     return (means + x).transpose(1, 2, 0)
-
-
-def _check_sizes(n_classes: int, **sizes: int) -> None:
-    _check_at_least("n_classes", n_classes, 2)
-    for name, size in sizes.items():
-        _check_at_least(name, size, n_classes)
-
-
-def _check_at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise invalid(name, expected=f"{least} or more", got=value, advice="Choose a larger number.")

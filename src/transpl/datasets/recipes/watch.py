@@ -1,7 +1,7 @@
 """Shoulder exercises on a smartwatch: real recordings of ten people that `pip install "transpl[watch]"` brings.
 
-The data come inside the package seglearn (BSD-3; Burns et al. 2018, arXiv:1802.01489), which is never
-imported: its one data file is read here. 140 recordings of 19 to 52 seconds at 50 Hz: 10 people x 7 exercises
+The recordings are part of the package seglearn (BSD-3; Burns et al. 2018, arXiv:1802.01489). It is never imported; its
+one data file is read here. 140 recordings of 19 to 52 seconds at 50 Hz: 10 people x 7 exercises
 x 2 arms, 20 repetitions each. Windows of 128 samples (2.56 s), one every 64: 3,605.
 
 Domains   the people, 1 to 10 as in the file.
@@ -12,16 +12,16 @@ Channels  ax ay az: acceleration with gravity, in g (the norm has mean 1.15, pea
           The file names no units; these are judged by size. Nothing is scaled or centred.
 
 Split     by recording: the left arm's recordings train, the right arm's test (46-50 % of each person's windows).
-          A person has just two recordings of an exercise, one per arm. So with every class in both parts a split by
-          recording sets arm against arm, or mixes the arms over the exercises; then the arm would give the class
-          away in train and mislead in test.
-Mirror    a watch on the other wrist is turned round, so left and right differ as an image from its reflection: ax, wy
+          A person has only two recordings of an exercise, one per arm. So with every class in both parts, a split by
+          recording either sets arm against arm or mixes the arms over the exercises; in the latter case the arm would
+          reveal the class in train and mislead in test.
+Mirror    a watch on the other wrist is turned round, so left and right differ like an image and its reflection: ax, wy
           and wz change sign (mean ax of PEN: +1.0 g left, -1.1 g right, alike in all ten people). That shift is known
-          and not one between people, so by default the right arm is mirrored into the left arm's frame. With
-          `mirror=False` the file's values stay, and each person's test part is a reflection of the train part
+          and is not between people, so by default the right arm is mirrored into the left arm's frame. With
+          `mirror=False` the values of the file stay, and each person's test part is a reflection of the train part
           (logistic regression within a person: 83 % mirrored, 72 % not).
 
-Pairs     a person i and the person six further on, i -> i + 6, counting round: everyone is source once and target
+Pairs     person i and the person six further on, i -> i + 6, counting round: everyone is source once and target
           once. Steps of 1 and 9 would pair people who exercised at the same pace (1-2, 3-4, 5-6, 8-9). Of the other
           steps, 3, 4 and 6 keep all ten pairs between 40 and 85 % for a logistic regression on means, spreads,
           quantiles and spectra, fitted to the source's train and scored on the target's test part; 6 spreads the
@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
 from transpl._utils.hashing import hash_file
@@ -58,7 +57,7 @@ def load_watch(*, mirror: bool = True) -> Dataset:
 
 
 def watch_available() -> bool:
-    """Say whether the package that brings the recordings is installed."""
+    """Tell whether the package with the recordings is installed."""
     return importlib.util.find_spec("seglearn") is not None
 
 
@@ -73,21 +72,19 @@ def watch_file() -> Path:
 
 
 def from_file(path: Path, *, mirror: bool = True) -> Dataset:
-    """Build the data set from `path`, which must be the very file this module was written for."""
+    """Build the data set from `path`, which must be exactly the file that this module was written for."""
     if not path.is_file():
         raise unreadable_file(path, problem="no such file, though seglearn is installed", advice=_INSTALL)
     if (found := hash_file(path)) != SHA256:
         problem = f"another version of the recordings (SHA-256 {found[:12]}..., expected {SHA256[:12]}...)"
         raise unreadable_file(path, problem=problem, advice='Install the known one with: pip install "seglearn==1.2.5"')
-    return _build(read_pickled_npy(path), mirror)
-
-
-def _build(file: dict[str, Any], mirror: bool) -> Dataset:
+    file: dict[str, Any] = read_pickled_npy(path)
     right = np.asarray(file["side"]) != _LEFT
-    windows = [
-        _windows(series, mirrored=mirror and is_right) for series, is_right in zip(file["X"], right, strict=True)
-    ]
-    counts = [len(these) for these in windows]
+    windows = []
+    for series, is_right in zip(file["X"], right, strict=True):  # (time, channels)
+        cut_series = cut(series.T, LENGTH, STEP).windows
+        windows.append(cut_series * _MIRROR[:, None] if mirror and is_right else cut_series)
+    counts = [len(each) for each in windows]
     return Dataset(
         name="watch",
         X=np.concatenate(windows),
@@ -98,9 +95,3 @@ def _build(file: dict[str, Any], mirror: bool) -> Dataset:
         channel_names=tuple(file["X_labels"]),
         pairs=PAIRS,
     )
-
-
-def _windows(series: NDArray[np.float64], *, mirrored: bool) -> NDArray[np.float32]:
-    """Cut a (time, channels) recording."""
-    windows = cut(series.T, LENGTH, STEP).windows
-    return windows * _MIRROR[:, None] if mirrored else windows
