@@ -61,7 +61,7 @@ def made_up(
 
 
 def made_up_council(seed=0, n=12, *, ragged=False, absent=None, linear=True, seats=SEATS, **change):
-    """What a council might say; with `answers` as its parts add up unless told otherwise."""
+    """What a council might say; its answers are the sums of its parts unless given."""
     rng = np.random.default_rng(seed)
     D, K, S = len(CHANNELS), len(CLASSES), len(seats)
     known, y = draw_codes(rng, 40, D), rng.integers(0, K, 40)

@@ -1,4 +1,4 @@
-"""Pages as their readers see them: texts, cards, sections, and the data of the scripts."""
+"""Results as folders, and pages as their readers see them: texts, cards, sections, and the data of the scripts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from html import unescape
 from unittest import mock
 
+from transpl.jobs.folder import write_table
 from transpl.report.adaptation_page import render_adaptation
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&amp;'
@@ -57,3 +58,12 @@ def facts(page: str) -> dict[str, str]:
 def scores(page: str) -> list[str]:
     """The cards with a score each, as text."""
     return [text_of(card) for card in re.findall(r'<div class="number">.*?</div>', page, re.S)]
+
+
+def write(folder, results):
+    """The files of a job, without scores."""
+    (folder / "summary.json").write_text(json.dumps(results.summary))
+    write_table(folder / "predictions.csv", results.predictions)
+    if results.explanation is not None:
+        results.explanation.save(folder / "explanation.npz")
+    results.shift.save(folder / "shift.json")

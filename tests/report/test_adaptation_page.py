@@ -10,7 +10,7 @@ import pytest
 from conftest import refusal
 from made_up_explanation import CLASSES, made_up
 from made_up_results import METRICS, predictions, saved, shift, summary
-from page_reading import HOSTILE, caption, cards, data_of, facts, page_of, scores, section, text_of
+from page_reading import HOSTILE, caption, cards, data_of, facts, page_of, scores, section, text_of, write
 from plotly.offline import get_plotlyjs
 
 from transpl._utils.errors import UnreadableFile
@@ -20,14 +20,6 @@ from transpl.report.adaptation.label_section import class_proportions
 from transpl.report.adaptation.saved_job import read_saved_job
 from transpl.report.adaptation_page import render_adaptation
 from transpl.report.html_parts import percent
-
-
-def write(folder, results):
-    (folder / "summary.json").write_text(json.dumps(results.summary))
-    write_table(folder / "predictions.csv", results.predictions)
-    if results.explanation is not None:
-        results.explanation.save(folder / "explanation.npz")
-    results.shift.save(folder / "shift.json")
 
 
 def test_the_first_thing_it_says_is_which_sensor_changed_most():
@@ -135,7 +127,7 @@ def test_a_class_that_no_window_got_is_named():
     assert "No window" not in caption(page_of(saved()), "class-shares")
 
 
-def test_shares_of_other_windows_are_told_as_such():
+def test_shares_of_other_windows_are_labelled_as_such():
     about = summary()
     about["target"] |= {"windows": 20}
     about["test"] |= {"windows": 12}
@@ -286,12 +278,12 @@ def test_labels_that_look_like_numbers_or_nothing_stay_as_they_are(tmp_path):
     assert again.confidence.dtype == np.float64
 
 
-def test_folder_without_results_is_refused(tmp_path):
+def test_folder_without_results_is_an_error(tmp_path):
     with pytest.raises(UnreadableFile, match=r"no summary\.json"):
         write_report(tmp_path)
 
 
-def test_explanation_of_other_results_is_refused(tmp_path):
+def test_explanation_of_other_results_is_an_error(tmp_path):
     about = summary()
     write(tmp_path, saved(summary={**about, "test": {**about["test"], "windows": 5}}))
     write_table(tmp_path / "predictions.csv", saved().predictions.iloc[:5])
@@ -299,14 +291,14 @@ def test_explanation_of_other_results_is_refused(tmp_path):
         write_report(tmp_path)
 
 
-def test_damaged_files_are_refused_by_name(tmp_path):
+def test_damaged_files_are_named_in_the_error(tmp_path):
     write(tmp_path, saved())
     (tmp_path / "explanation.npz").write_bytes(b"no")
     with refusal(tmp_path / "explanation.npz", error=UnreadableFile):
         write_report(tmp_path)
 
 
-def test_summary_of_another_version_is_refused(tmp_path):
+def test_summary_of_another_version_is_an_error(tmp_path):
     write(tmp_path, saved())
     (tmp_path / "summary.json").write_text(json.dumps({"classes": CLASSES.tolist()}))
     with refusal(tmp_path, "incomplete or of another version", UnreadableFile):

@@ -34,7 +34,7 @@ def test_noise_costs_a_channel_its_weight_and_its_rank():
     assert corruption_study([clean_subject()], 1, noise=(0, 1, 3), noise_seeds=2) == found
 
 
-def test_only_the_noisy_channel_has_to_be_encoded_anew():
+def test_only_the_noisy_channel_is_encoded_again():
     """The same numbers as from whole windows with noise on one channel."""
     subject = tiny_subject()
     method, target = subject.method, subject.windows.target
@@ -87,7 +87,7 @@ def test_levels_must_grow(noise):
         corruption_study([tiny_subject()], noise=noise)
 
 
-def test_negative_noise_and_no_draws_are_refused():
+def test_negative_noise_and_no_draws_are_errors():
     with refusal("noise"):
         corruption_study([tiny_subject()], noise=(-1, 1))
     with refusal("noise_seeds"):

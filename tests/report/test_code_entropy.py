@@ -86,7 +86,7 @@ def test_upside_down_and_backwards_is_as_varied(x, order):
     assert permutation_entropy(x[::-1], order) == pytest.approx(found)
 
 
-def test_series_that_cannot_be_ordered_are_refused():
+def test_series_that_cannot_be_ordered_are_errors():
     with refusal("x", "at least 5 values for order 3 and delay 2"):
         permutation_entropy([1, 2, 3, 4], 3, 2)
     with refusal("x", "shape"):

@@ -11,8 +11,7 @@ import pytest
 from conftest import refusal
 from made_up_explanation import CHANNELS, SEATS, made_up, made_up_council
 from made_up_results import METRICS, SWAPPED, TURNED, council_summary, predictions, saved_council, shift
-from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, section, text_of
-from test_adaptation_page import write
+from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, section, text_of, write
 
 from transpl._utils.errors import UnreadableFile
 from transpl.report import write_report
@@ -202,7 +201,7 @@ def test_it_is_made_of_saved_files_only(tmp_path):
     assert data_of(page, "explorer-data") == json.loads(json.dumps(explorer_data(found)))
 
 
-def test_files_of_both_variants_in_one_folder_are_refused(tmp_path):
+def test_files_of_both_variants_in_one_folder_are_errors(tmp_path):
     write(tmp_path, saved_council())
     made_up(windows=np.arange(12)).save(tmp_path / "explanation.npz")
     with refusal(tmp_path, "different variants", UnreadableFile):

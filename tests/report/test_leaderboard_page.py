@@ -203,7 +203,7 @@ def test_runs_show_stages_epochs_and_channels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("details", "words"),
     [
         (
             {"learnt_from": {"rows": 12, "share": 0.5, "accuracy": 0.915}},
@@ -217,10 +217,10 @@ def test_runs_show_stages_epochs_and_channels(tmp_path):
         ({"source_guard": {"held_back": False, "cross_entropy": 1.0, "bound": 1.8}}, "source guard passed"),
     ],
 )
-def test_runs_show_what_methods_have_to_tell(tmp_path, told, words):
+def test_runs_show_what_methods_report(tmp_path, details, words):
     store, run = bench(tmp_path, []), spec("shot")
     store.plan([run])
-    store.write(run, replace(result(run, 0.5), details=told), {})
+    store.write(run, replace(result(run, 0.5), details=details), {})
     assert words in text_of(page_of(tmp_path))
 
 

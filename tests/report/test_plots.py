@@ -52,7 +52,7 @@ def test_matrices_stand_side_by_side_and_say_what_they_are():
         assert f"after code 2 comes code 3<br>source {p:.1%}, target {q:.1%}" in heat.text[2][3]
 
 
-def test_an_unknown_channel_is_refused():
+def test_an_unknown_channel_is_an_error():
     with pytest.raises(InputError, match=r"^channel: expected one of"):
         transition_matrices(REPORT, "w")
 

@@ -64,7 +64,7 @@ def test_choice_is_the_same_at_every_call_and_says_so():
     assert likelihood_study(tiny_subject(), window=first["window"])["channel"] == first["channel"]
 
 
-def test_unknown_windows_and_channels_are_refused():
+def test_unknown_windows_and_channels_are_errors():
     with refusal("window", r"\(0, 10, 20, 30, 40, \.\.\. 230\), got 7"):
         likelihood_study(tiny_subject(), window=7)
     with refusal("channel", "a number 0..2, got 'x'"):
