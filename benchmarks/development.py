@@ -19,7 +19,7 @@ import pandas as pd
 
 from transpl import datasets
 from transpl._utils.metrics import accuracy, calibration_error, macro_f1
-from transpl.council import Council, CouncilSettings, Hearing
+from transpl.council import Council, CouncilAnswer, CouncilSettings
 from transpl.council.shifts import TURNS, Shift, find_triads
 from transpl.windows import Labelled, Windows, as_windows
 
@@ -63,9 +63,9 @@ def judged(name: str, pair: str, seed: int, turn: int, witnesses: tuple[str, ...
     target, test = (turned(X, names, turn) for X in (there.X_train, there.X_test))
     start = time.process_time()
     council = Council(CouncilSettings(witnesses=witnesses, channel_names=names, random_state=seed)).learn(source)
-    before = council.hear(test).probabilities
+    before = council.predict(test).probabilities
     adapted = council.adapt(source, target)
-    heard = council.hear(test)
+    heard = council.predict(test)
     seconds = time.process_time() - start
     assert council.estimate is not None
     assert council.shifts is not None
@@ -102,11 +102,11 @@ def scores(y: np.ndarray, probabilities: np.ndarray, prefix: str = "") -> dict[s
     }
 
 
-def rivals(heard: Hearing) -> dict[str, float]:
+def rivals(heard: CouncilAnswer) -> dict[str, float]:
     """Simpler signs of how good the labels are."""
-    named, labels = heard.answers.argmax(axis=2), heard.probabilities.argmax(axis=1)
+    named, labels = heard.seat_answers.argmax(axis=2), heard.probabilities.argmax(axis=1)
     return {
-        "mean_confidence": float(heard.answers.mean(axis=1).max(axis=1).mean()),
+        "mean_confidence": float(heard.seat_answers.mean(axis=1).max(axis=1).mean()),
         "agreement": float((named == labels[:, None]).mean()),
     }
 

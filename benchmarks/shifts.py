@@ -23,8 +23,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmarks.development import PAIRS
 from transpl import datasets
-from transpl.council.shifts import TURNS, Shift, ShiftSearch, find_shift, find_triads
-from transpl.council.shifts.triads import is_rotation_rate
+from transpl.council.shifts import TURNS, Shift, ShiftSearch, find_shift, find_triads, is_rotation_rate
 
 PACES = (0.5, 0.8, 1.25, 2.0)
 GRAVITY = 9.80665  # m/s²

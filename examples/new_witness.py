@@ -22,7 +22,7 @@ from scipy.special import softmax
 
 from transpl import TransPL, datasets
 from transpl.council.parameters import WITNESSES
-from transpl.council.witnesses import Sight, Witness, register
+from transpl.council.witnesses import ViewedWindows, Witness, register
 
 LAGS = 16
 ABSENT = 1e6  # distance to a class without source windows
@@ -51,8 +51,8 @@ class Rhythm(Witness):
 
     name = "rhythm"
 
-    def rows(self, sight: Sight) -> NDArray:
-        return sight.once("autocorrelations", autocorrelations)
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        return viewed.features("autocorrelations", autocorrelations)
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         self.n_classes = n_classes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import make_waves
 
-from transpl.council.witnesses import base
+from transpl.council.witnesses import witness as witness_registry
 from transpl.methods import registry
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -25,7 +25,7 @@ def test_the_page_of_the_gallery_runs(monkeypatch, name):
 
 def test_a_new_method_in_the_benchmark(monkeypatch, capsys):
     registry.names()
-    monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # what it registers is forgotten again
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     monkeypatch.setattr(sys, "argv", ["new_method.py", "--epochs", "1"])
     runpy.run_path(str(EXAMPLES / "new_method.py"), run_name="__main__")
     head, *rows = capsys.readouterr().out.splitlines()
@@ -35,8 +35,8 @@ def test_a_new_method_in_the_benchmark(monkeypatch, capsys):
 
 
 def test_a_new_witness_in_the_council(monkeypatch, capsys):
-    base.names()
-    monkeypatch.setattr(base, "_registered", dict(base._registered))  # what it registers is forgotten again
+    witness_registry.names()
+    monkeypatch.setattr(witness_registry, "_registered", dict(witness_registry._registered))
     runpy.run_path(str(EXAMPLES / "new_witness.py"), run_name="__main__")
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["pair", "witnesses", "accuracy", "estimated", "rhythm", "here"]
@@ -45,11 +45,11 @@ def test_a_new_witness_in_the_council(monkeypatch, capsys):
 
 
 def test_the_new_witness_learns_and_is_restored(monkeypatch):
-    monkeypatch.setattr(base, "_registered", dict(base._registered))
+    monkeypatch.setattr(witness_registry, "_registered", dict(witness_registry._registered))
     rhythm = runpy.run_path(str(EXAMPLES / "new_witness.py"))["Rhythm"]
     X, y = make_waves(30, 0, n_classes=3)
-    sight = base.Sight(X, np.full(len(X), X.shape[2]))
-    rows = rhythm().rows(sight)
+    viewed = witness_registry.ViewedWindows(X, np.full(len(X), X.shape[2]))
+    rows = rhythm().rows(viewed)
     witness = rhythm().learn(rows, y, 4)  # the last class has no window
     p = witness.answer(rows)
     assert np.allclose(p.sum(axis=1), 1)

@@ -71,6 +71,13 @@ class Windows:
             rows = slice(first, min(first + size, len(self)))
             yield rows, self[rows]
 
+    def with_nan(self) -> NDArray[np.float32]:
+        """Return the values, with NaN behind the end of shorter windows."""
+        values = self.in_memory().values
+        if not self.ragged:
+            return values
+        return np.where((np.arange(values.shape[2]) >= self.lengths[:, None])[:, None], np.float32(np.nan), values)
+
     @property
     def n_channels(self) -> int:
         return int(self.values.shape[1])

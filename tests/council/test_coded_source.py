@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import make_waves
 
-from transpl.council import coded_source
-from transpl.council.coded_source import CodedSource
+from transpl.council import patch_codes
+from transpl.council.patch_codes import CodedSource
 from transpl.markov import TransitionCounts, transport_cost
 from transpl.windows import Labelled, as_windows
 
@@ -32,7 +32,7 @@ def test_counts_and_shares_are_those_of_the_codes():
 def test_chunks_change_nothing(monkeypatch):
     X, y = make_waves(30, 0)
     whole = coded(X, y).count(as_windows(X))
-    monkeypatch.setattr(coded_source, "CHUNK", 7)
+    monkeypatch.setattr(patch_codes, "CHUNK", 7)
     assert coded(X, y).count(as_windows(X)) == whole
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transpl.council import joining
-from transpl.council.joining import LEVELS, Structure, Verdict, join, redundancy_weights, symbols_of
-from transpl.windows import UNKNOWN
+from transpl.council.joining import LEVELS, VoteModel, join, redundancy_weights, symbols_of
+from transpl.windows import UNKNOWN, TargetInfo
 
 K = 3
 EVEN = np.full(K, 1 / K)
@@ -53,7 +53,7 @@ def written_confusions(q: np.ndarray, symbols: np.ndarray, counted: np.ndarray) 
     return found
 
 
-def written_q(verdict: Verdict, symbols: np.ndarray) -> np.ndarray:
+def written_q(verdict: VoteModel, symbols: np.ndarray) -> np.ndarray:
     S, n = symbols.shape
     K = len(verdict.shares)
     q = np.zeros((n, K))
@@ -75,12 +75,12 @@ def test_what_em_finds_obeys_its_equations(n, K):
     known = np.full(n, UNKNOWN)
     known[:2] = [1, 0]
     source_shares = np.arange(1, K + 1) / np.arange(1, K + 1).sum()
-    verdict, q = join(answers, source_shares, known=known)
+    verdict, q = join(answers, source_shares, TargetInfo(few_labels=known))
     symbols = symbols_of(answers, verdict.thresholds)
-    counted = np.where(known == UNKNOWN, 1.0, joining._KNOWN_WINDOW)
+    counted = np.where(known == UNKNOWN, 1.0, joining._LABEL_WEIGHT)
     counted *= min(1.0, joining._WINDOWS_PER_CLASS * K / n)
     assert np.allclose(verdict.confusions, written_confusions(q, symbols, counted), **SAME)
-    drawn = q.sum(axis=0) + joining._SOURCE_SHARES * n * source_shares
+    drawn = q.sum(axis=0) + joining._SOURCE_WEIGHT * n * source_shares
     assert np.allclose(verdict.shares, drawn / drawn.sum(), **SAME)
     assert np.allclose(q[2:], written_q(verdict, symbols)[2:], atol=1e-12)
     named = answers.argmax(axis=2)
@@ -91,7 +91,7 @@ def test_evidence_and_bias_add_up_to_log_q():
     verdict, q = join(ANSWERS, EVEN)
     for sharpness in (1.0, 0.3):
         sharpened = verdict.calibrated(ANSWERS, sharpness)
-        log_q = sharpened.log_probabilities(sharpened.evidence(ANSWERS), Structure())
+        log_q = sharpened.log_probabilities(sharpened.evidence(ANSWERS), TargetInfo())
         scores = sharpness * np.log(q)
         assert np.allclose(log_q, scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)), atol=1e-9)
 
@@ -157,7 +157,7 @@ def test_a_few_known_labels_decide_between_two_seats(right):
     named = np.stack([truth, np.array([1, 0, 2])[truth]])
     known = np.full(60, UNKNOWN)
     known[:12] = named[right, :12]
-    verdict, q = join(answers_of(named), EVEN, known=known)
+    verdict, q = join(answers_of(named), EVEN, TargetInfo(few_labels=known))
     assert np.array_equal(q[:12], np.eye(K)[known[:12]])
     assert (q[12:].argmax(axis=1) == named[right, 12:]).all()
     assert verdict.accuracies[right] > verdict.accuracies[1 - right]
@@ -167,7 +167,7 @@ def test_known_labels_are_obeyed_against_all_seats():
     answers, truth = opinions([1.0, 1.0, 1.0], 30)
     known = np.full(30, UNKNOWN)
     known[4] = (truth[4] + 1) % K
-    _, q = join(answers, EVEN, known=known)
+    _, q = join(answers, EVEN, TargetInfo(few_labels=known))
     assert np.array_equal(q[4], np.eye(K)[known[4]])
     others = np.arange(30) != 4
     assert (q[others].argmax(axis=1) == truth[others]).all()
@@ -175,7 +175,7 @@ def test_known_labels_are_obeyed_against_all_seats():
 
 def test_known_class_shares_are_taken():
     prior = np.array([0.7, 0.2, 0.1])
-    verdict, q = join(ANSWERS, EVEN, prior=prior)
+    verdict, q = join(ANSWERS, EVEN, TargetInfo(prior=prior))
     assert np.allclose(verdict.shares, prior, **SAME)
     plain, without = join(ANSWERS, EVEN)
     assert q[:, 0].sum() > without[:, 0].sum()
@@ -184,7 +184,7 @@ def test_known_class_shares_are_taken():
 
 def test_an_excluded_class_is_no_answer():
     answers, _ = opinions([0.6, 0.6], 40)
-    _, q = join(answers, EVEN, prior=np.array([0.0, 0.5, 0.5]))
+    _, q = join(answers, EVEN, TargetInfo(prior=np.array([0.0, 0.5, 0.5])))
     assert q[:, 0].max() < 0.01
     assert np.isfinite(q).all()
 
@@ -200,9 +200,11 @@ def test_classes_may_be_numbered_in_any_order(seed, order):
     known = np.full(30, UNKNOWN)
     known[:3] = [0, 1, 2]
     number = np.argsort(order)  # class order[k] is now k
-    verdict, q = join(answers, source_shares, known=known)
+    verdict, q = join(answers, source_shares, TargetInfo(few_labels=known))
     other, other_q = join(
-        answers[:, :, order], source_shares[order], known=np.where(known == UNKNOWN, UNKNOWN, number[known])
+        answers[:, :, order],
+        source_shares[order],
+        TargetInfo(few_labels=np.where(known == UNKNOWN, UNKNOWN, number[known])),
     )
     symbols = np.concatenate([np.array(order) + K * level for level in range(LEVELS)])
     assert np.allclose(other_q, q[:, order], **SAME)
@@ -216,8 +218,8 @@ def test_classes_may_be_numbered_in_any_order(seed, order):
 def test_windows_and_seats_may_come_in_any_order(seed, windows, seats):
     answers, _ = opinions([0.8, 0.7, 0.75], 30, seed)
     groups = np.random.default_rng(seed).integers(0, 10, 30)
-    verdict, q = join(answers, EVEN, structure=Structure(groups=groups))
-    mixed, mixed_q = join(answers[seats][:, windows], EVEN, structure=Structure(groups=groups[windows]))
+    verdict, q = join(answers, EVEN, TargetInfo(groups=groups))
+    mixed, mixed_q = join(answers[seats][:, windows], EVEN, TargetInfo(groups=groups[windows]))
     assert np.allclose(mixed_q, q[windows], **SAME)
     assert np.allclose(mixed.weights, verdict.weights[seats])
     assert np.allclose(mixed.confusions, verdict.confusions[seats], **SAME)
@@ -228,7 +230,7 @@ def test_the_callers_arrays_stay_as_they_are():
     known[0] = 1
     given = [ANSWERS.copy(), EVEN.copy(), known.copy(), np.arange(60) // 2]
     kept = [array.copy() for array in given]
-    join(given[0], given[1], known=given[2], structure=Structure(groups=given[3]))
+    join(given[0], given[1], TargetInfo(few_labels=given[2], groups=given[3]))
     assert all(np.array_equal(now, before) for now, before in zip(given, kept, strict=True))
 
 
@@ -237,7 +239,7 @@ def test_the_callers_arrays_stay_as_they_are():
 
 def test_windows_of_a_group_get_the_same_answer_from_their_mean_evidence():
     groups = np.array([7, -2, 7, 30, -2, 7] * 10)
-    verdict, q = join(ANSWERS, EVEN, structure=Structure(groups=groups))
+    verdict, q = join(ANSWERS, EVEN, TargetInfo(groups=groups))
     evidence = verdict.evidence(ANSWERS).sum(axis=0)
     for group in np.unique(groups):
         scores = evidence[groups == group].mean(axis=0) + verdict.bias
@@ -247,7 +249,7 @@ def test_windows_of_a_group_get_the_same_answer_from_their_mean_evidence():
 
 def test_groups_of_one_window_change_nothing():
     _, alone = join(ANSWERS, EVEN)
-    _, grouped = join(ANSWERS, EVEN, structure=Structure(groups=np.arange(60)[::-1]))
+    _, grouped = join(ANSWERS, EVEN, TargetInfo(groups=np.arange(60)[::-1]))
     assert np.allclose(alone, grouped)
 
 
@@ -269,8 +271,8 @@ def test_neighbours_in_time_against_all_paths(stays):
     sequences = np.array([0, 3, 0, 0, 3, 0, 0, 9])  # of 5, 2 and 1 windows, not side by side
     evidence, shares = rng.normal(0, 2, (4, 8, K)), rng.dirichlet(np.ones(K))
     nothing = np.zeros(0)
-    verdict = Verdict(nothing, nothing, nothing, shares, nothing, stays=stays)
-    q = np.exp(verdict.log_probabilities(evidence, Structure(sequences=sequences)))
+    verdict = VoteModel(nothing, nothing, nothing, shares, nothing, stays=stays)
+    q = np.exp(verdict.log_probabilities(evidence, TargetInfo(groups=sequences, smooth=True)))
     for sequence in np.unique(sequences):
         rows = sequences == sequence
         assert np.allclose(q[rows], chain_by_enumeration(evidence.sum(axis=0)[rows], shares, stays), atol=1e-12)
@@ -283,10 +285,10 @@ def test_order_in_time_helps_where_classes_last():
     named = np.where(rng.random((2, 120)) < 0.6, truth, rng.integers(0, K, (2, 120)))
     answers = answers_of(named)
     _, alone = join(answers, EVEN)
-    verdict, q = join(answers, EVEN, structure=Structure(sequences=np.zeros(120, int)))
+    verdict, q = join(answers, EVEN, TargetInfo(groups=np.zeros(120, int), smooth=True))
     assert (q.argmax(axis=1) == truth).mean() > (alone.argmax(axis=1) == truth).mean() + 0.05
     assert verdict.stays > 0.8
-    jumping, _ = join(ANSWERS, EVEN, structure=Structure(sequences=np.zeros(60, int)))
+    jumping, _ = join(ANSWERS, EVEN, TargetInfo(groups=np.zeros(60, int), smooth=True))
     assert jumping.stays < verdict.stays
 
 
@@ -295,8 +297,8 @@ def test_sequences_may_be_interleaved():
     answers, _ = opinions([0.8, 0.7], 30)
     sequences = np.repeat([4, 2, 7], 10)
     mixed = np.arange(30).reshape(3, 10).T.ravel()
-    verdict, q = join(answers, EVEN, structure=Structure(sequences=sequences))
-    other, other_q = join(answers[:, mixed], EVEN, structure=Structure(sequences=sequences[mixed]))
+    verdict, q = join(answers, EVEN, TargetInfo(groups=sequences, smooth=True))
+    other, other_q = join(answers[:, mixed], EVEN, TargetInfo(groups=sequences[mixed], smooth=True))
     assert other.stays == pytest.approx(verdict.stays, abs=1e-5)
     assert np.allclose(other_q, q[mixed], **SAME)
 
@@ -310,8 +312,8 @@ def test_sequences_may_be_interleaved():
 def test_little_data_gets_sound_probabilities(n, n_classes, S):
     answers, truth = opinions([1.0] * S, n, K=n_classes)
     shares = np.full(n_classes, 1 / n_classes)
-    for structure in (Structure(), Structure(groups=np.zeros(n, int)), Structure(sequences=np.zeros(n, int))):
-        verdict, q = join(answers, shares, structure=structure)
+    for info in (TargetInfo(), TargetInfo(groups=np.zeros(n, int)), TargetInfo(groups=np.zeros(n, int), smooth=True)):
+        verdict, q = join(answers, shares, info)
         assert q.shape == (n, n_classes)
         assert np.allclose(q.sum(axis=1), 1)
         assert np.isfinite(verdict.evidence(answers)).all()
@@ -334,20 +336,12 @@ def test_seats_without_an_opinion_leave_the_source_shares():
 
 
 def test_a_verdict_survives_a_file(tmp_path):
-    verdict, _ = join(ANSWERS, np.array([0.5, 0.3, 0.2]), structure=Structure(sequences=np.arange(60) // 20))
+    verdict, _ = join(ANSWERS, np.array([0.5, 0.3, 0.2]), TargetInfo(groups=np.arange(60) // 20, smooth=True))
     verdict = verdict.calibrated(ANSWERS, 0.4)
     np.savez(tmp_path / "verdict.npz", **verdict.arrays())
     with np.load(tmp_path / "verdict.npz", allow_pickle=False) as saved:
-        again = Verdict.from_arrays(dict(saved))
+        again = VoteModel.from_arrays(dict(saved))
     assert np.array_equal(again.evidence(ANSWERS), verdict.evidence(ANSWERS))
     assert np.array_equal(again.bias, verdict.bias)
     assert np.array_equal(again.accuracies, verdict.accuracies)
     assert (again.stays, again.sharpness) == (verdict.stays, 0.4)
-
-
-def test_structure_of_some_windows():
-    rows = np.array([2, 0])
-    assert Structure().of(rows) == Structure()
-    groups, sequences = Structure(np.array([5, 6, 7]), np.array([1, 2, 3])).of(rows)
-    assert groups.tolist() == [7, 5]
-    assert sequences.tolist() == [3, 1]

@@ -10,22 +10,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from transpl.council import quality
-from transpl.council.quality import estimate_accuracy, sharpness_for
+from transpl.council import joining
+from transpl.council.joining import estimate_accuracy, sharpness_for
 
 K = 3
 MODEST = settings(max_examples=30)
 
 
 def log_odds(share: float) -> float:
-    share = min(max(share, quality._EXTREME), 1 - quality._EXTREME)
+    share = min(max(share, joining._EXTREME), 1 - joining._EXTREME)
     return math.log(share / (1 - share))
 
 
 def by_hand(confidence: float, agreement: float, best_view: float) -> list[float]:
-    odds = quality._INTERCEPT + quality._OWN_CONFIDENCE * log_odds(confidence)
-    odds += quality._AGREEMENT * log_odds(agreement) + quality._BEST_VIEW * log_odds(best_view)
-    accuracy, low, high = (1 / (1 + math.exp(-o)) for o in (odds, odds - quality._BELOW, odds + quality._ABOVE))
+    odds = joining._INTERCEPT + joining._OWN_CONFIDENCE * log_odds(confidence)
+    odds += joining._AGREEMENT * log_odds(agreement) + joining._BEST_VIEW * log_odds(best_view)
+    accuracy, low, high = (1 / (1 + math.exp(-o)) for o in (odds, odds - joining._BELOW, odds + joining._ABOVE))
     return [accuracy, low if low > 0.02 else 0.0, high if high < 0.98 else 1.0]
 
 

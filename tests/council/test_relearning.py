@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from transpl.council import relearning
-from transpl.council.relearning import Axes, Relearned, folds, relearn
+from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
 
 K, F = 3, 5
 
@@ -23,7 +23,7 @@ def clumps(n: int = 90, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 X, Y = clumps()
 ONE_HOT = np.eye(K)[Y]
-AXES = Axes.of(X)
+AXES = PrincipalAxes.fit(X)
 FOLD = folds(len(X), None, 0)
 
 
@@ -41,7 +41,7 @@ def sound(p: np.ndarray, n: int, n_classes: int = K) -> None:
 
 
 def test_axes_span_the_rows_where_there_are_enough_windows():
-    z = AXES.see(X)
+    z = AXES.transform(X)
     assert z.shape == (90, F)
     assert np.allclose(z.mean(axis=0), 0)
     assert np.allclose(z @ AXES.axes.T + AXES.mean, X)
@@ -52,9 +52,9 @@ def test_axes_span_the_rows_where_there_are_enough_windows():
 
 def test_fewer_axes_than_windows():
     wide = np.random.default_rng(0).normal(size=(12, 400))
-    assert Axes.of(wide).see(wide).shape[1] <= 12 / 2
+    assert PrincipalAxes.fit(wide).transform(wide).shape[1] <= 12 / 2
     many = np.random.default_rng(0).normal(size=(200, 400))
-    assert Axes.of(many).see(many).shape[1] == relearning.AXES
+    assert PrincipalAxes.fit(many).transform(many).shape[1] == relearning.MAX_AXES
 
 
 # folds
@@ -149,7 +149,7 @@ def test_classes_may_be_numbered_in_any_order():
 @pytest.mark.parametrize("constant", [False, True])
 def test_little_data_gets_sound_probabilities(n, constant):
     rows = np.ones((n, F)) if constant else X[:n]
-    relearned, answers = relearn(Axes.of(rows), rows, soft()[:n], folds(n, None, 0))
+    relearned, answers = relearn(PrincipalAxes.fit(rows), rows, soft()[:n], folds(n, None, 0))
     sound(answers, n)
     sound(relearned.answer(X), 90)
     if n == 1:
@@ -163,11 +163,11 @@ def test_a_single_group_is_never_judged_by_itself():
 
 def test_constant_rows_and_columns():
     q = soft()
-    relearned, answers = relearn(Axes.of(np.ones((90, F))), np.ones((90, F)), q, FOLD)
+    relearned, answers = relearn(PrincipalAxes.fit(np.ones((90, F))), np.ones((90, F)), q, FOLD)
     sound(answers, 90)
     sound(relearned.answer(np.ones((90, F))), 90)
     rows = np.column_stack([X, np.full(90, 3.0)])
-    _, answers = relearn(Axes.of(rows), rows, q, FOLD)
+    _, answers = relearn(PrincipalAxes.fit(rows), rows, q, FOLD)
     assert np.allclose(answers, relearn(AXES, X, q, FOLD)[1])
 
 
@@ -175,5 +175,5 @@ def test_arrays_hold_all_that_was_learnt(tmp_path):
     relearned, _ = relearn(AXES, X, soft(), FOLD)
     np.savez(tmp_path / "arrays.npz", **relearned.arrays())
     with np.load(tmp_path / "arrays.npz", allow_pickle=False) as saved:
-        again = Relearned.from_arrays(dict(saved))
+        again = GaussianClasses.from_arrays(dict(saved))
     assert np.array_equal(again.answer(X), relearned.answer(X))

@@ -8,10 +8,9 @@ from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transpl.council.shifts import KINDS, TURNS, Shift, find_shift, find_triads
-from transpl.council.shifts.cross_spectra import ClassModels, Layout
-from transpl.council.shifts.plain import dead_channels, unit_factors
-from transpl.council.shifts.triads import is_rotation_rate
+from transpl.council.shifts import KINDS, TURNS, Shift, find_shift, find_triads, is_rotation_rate
+from transpl.council.shifts.search import dead_channels, unit_factors
+from transpl.council.shifts.spectra import ClassModels, FeatureLayout
 
 MODEST = settings(deadline=None, max_examples=40)
 NAMES = ("acc_x", "acc_y", "acc_z")
@@ -355,7 +354,7 @@ def test_the_caller_s_arrays_stay_as_they_are():
 @given(st.permutations(range(4)), st.lists(st.sampled_from([1, -1]), min_size=4, max_size=4), st.integers(8, 40))
 def test_features_of_moved_channels_are_the_moved_features(order, signs, length):
     X = np.random.default_rng(length).normal(size=(5, 4, length))
-    layout = Layout.of(4, length)
+    layout = FeatureLayout.of(4, length)
     columns, sign = layout.moved(order, signs)
     moved = layout.features(X[:, order] * np.array(signs)[:, None])
     np.testing.assert_allclose(moved, layout.features(X)[:, columns] * sign, atol=1e-9)
@@ -363,7 +362,7 @@ def test_features_of_moved_channels_are_the_moved_features(order, signs, length)
 
 def test_a_moved_model_scores_as_one_learnt_from_moved_windows():
     groups, shift = ((0, 1, 2),), Shift.turn(TURNS[12], XYZ, 3)
-    layout = Layout.of(3, 64)
+    layout = FeatureLayout.of(3, 64)
     f, seen = layout.features(SOURCE), layout.features(TARGET)
     moved = ClassModels.fit(layout, f, Y, groups).scores(seen, [((0, 1, 2), (1, 1, 1)), (shift.order, shift.signs)])
     learnt = ClassModels.fit(layout, layout.features(shift.cause(SOURCE)), Y, groups)

@@ -18,7 +18,7 @@ MANY += MANY[:5]  # some windows come twice
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(target_sample, "MOST", 12)
+    monkeypatch.setattr(target_sample, "MAX_WINDOWS", 12)
 
 
 def sampled(batches):
@@ -52,7 +52,7 @@ def test_a_few_windows_are_all_kept_and_survive_a_file():
 
 
 def test_it_is_a_fair_sample(monkeypatch):
-    monkeypatch.setattr(target_sample, "MOST", 1000)
+    monkeypatch.setattr(target_sample, "MAX_WINDOWS", 1000)
     X = np.random.default_rng(1).normal(size=(4000, 1, 4)).astype(np.float32)
     kept = TargetSample.of(as_windows(X)).windows.values
     assert abs(kept.mean() - X.mean()) < 4 / np.sqrt(kept.size)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transpl.council import views
-from transpl.council.views import VIEWS, Columns, Lens, channel_moments
+from transpl.council.views import VIEWS, RowScaler, SignalScaler, channel_moments
 from transpl.windows import Windows, as_windows
 
 MODEST = settings(max_examples=25)
@@ -19,7 +19,7 @@ TARGET, _ = make_waves(16, 1)
 
 def seen(view: str, X: object, by: object = None) -> np.ndarray:
     """Windows through the lens that they themselves, or others, make."""
-    return Lens.of(view, as_windows(X if by is None else by)).see(as_windows(X)).values
+    return SignalScaler.fit(view, as_windows(X if by is None else by)).transform(as_windows(X)).values
 
 
 def ragged(X: np.ndarray) -> list[np.ndarray]:
@@ -50,10 +50,10 @@ def test_a_lens_of_the_source_shows_others_as_the_source_sees_them():
 
 def test_columns_by_hand():
     rows = np.array([[0.0, 1.0], [4.0, 1.0]])
-    columns = Columns.of(rows)
-    assert columns.see(rows).tolist() == [[-1, 0], [1, 0]]
-    far = columns.see(np.array([[1e9, 2.0], [-1e9, 1.0]]))
-    assert far[:, 0].tolist() == [views._FARTHEST, -views._FARTHEST]
+    columns = RowScaler.fit(rows)
+    assert columns.transform(rows).tolist() == [[-1, 0], [1, 0]]
+    far = columns.transform(np.array([[1e9, 2.0], [-1e9, 1.0]]))
+    assert far[:, 0].tolist() == [views._MAX_DEVIATION, -views._MAX_DEVIATION]
     assert far.dtype == np.float32
 
 
@@ -78,8 +78,8 @@ def test_gains_that_round_nothing_are_undone_to_the_bit():
 def test_gain_and_offset_of_every_window_are_nearly_gone_from_its_shape(changes):
     gain, offset = (np.array(numbers)[:, None, None] for numbers in zip(*changes, strict=True))
     by = as_windows(TARGET)
-    lens = Lens.of("shape", by)
-    before, after = lens.see(by).values, lens.see(as_windows(gain * TARGET + offset)).values
+    lens = SignalScaler.fit("shape", by)
+    before, after = lens.transform(by).values, lens.transform(as_windows(gain * TARGET + offset)).values
     assert np.allclose(after, before, atol=0.15)
 
 
@@ -94,12 +94,12 @@ def test_the_recorded_view_hides_nothing():
 @pytest.mark.parametrize("view", VIEWS)
 def test_windows_of_unequal_length_are_seen_as_if_alone(view):
     windows = as_windows(ragged(TARGET))
-    lens = Lens.of(view, windows)
-    together = lens.see(windows)
+    lens = SignalScaler.fit(view, windows)
+    together = lens.transform(windows)
     assert np.array_equal(together.lengths, windows.lengths)
     assert together.values.dtype == np.float32
     for i in range(4):
-        alone = lens.see(as_windows([ragged(TARGET)[i]])).values[0]
+        alone = lens.transform(as_windows([ragged(TARGET)[i]])).values[0]
         n = windows.lengths[i]
         assert np.allclose(together.values[i, :, :n], alone, atol=1e-5)
         assert (together.values[i, :, n:] == 0).all()
@@ -125,17 +125,17 @@ def test_a_channel_that_is_still_in_one_window_is_not_blown_up():
 def test_the_callers_windows_stay_as_they_are(view):
     X = TARGET.copy()
     windows = Windows(X, np.full(len(X), 32))
-    Lens.of(view, windows).see(windows)
+    SignalScaler.fit(view, windows).transform(windows)
     assert np.array_equal(X, TARGET)
 
 
 def test_constant_columns_are_0():
-    assert (Columns.of(np.full((4, 2), 0.1)).see(np.full((3, 2), 0.1)) == 0).all()
+    assert (RowScaler.fit(np.full((4, 2), 0.1)).transform(np.full((3, 2), 0.1)) == 0).all()
 
 
 def test_an_unknown_view_is_refused():
     with refusal("views", "sideways"):
-        Lens.of("sideways", as_windows(TARGET))
+        SignalScaler.fit("sideways", as_windows(TARGET))
 
 
 # moments

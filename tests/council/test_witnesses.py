@@ -7,7 +7,7 @@ import pytest
 from conftest import make_waves, refusal
 
 from transpl.council import witnesses
-from transpl.council.witnesses import Sight, Witness
+from transpl.council.witnesses import ViewedWindows, Witness
 from transpl.methods import conv_witness, vq_witness
 
 K = 3
@@ -22,22 +22,22 @@ def short_training(monkeypatch):
     monkeypatch.setattr(vq_witness, "MAX_EPOCHS", 10)
 
 
-def sight(n: int = 36, seed: int = 0, **changes: object) -> tuple[Sight, np.ndarray]:
+def sight(n: int = 36, seed: int = 0, **changes: object) -> tuple[ViewedWindows, np.ndarray]:
     X, y = make_waves(n, seed, n_classes=K, **changes)
-    return Sight(X, np.full(n, X.shape[2])), y
+    return ViewedWindows(X, np.full(n, X.shape[2])), y
 
 
 SOURCE, Y = sight()
 TARGET, TRUTH = sight(30, 1)
 
 
-def taught(name: str, source: Sight = SOURCE, y: np.ndarray = Y, seed: int = 0, n_classes: int = K) -> Witness:
+def taught(name: str, source: ViewedWindows = SOURCE, y: np.ndarray = Y, seed: int = 0, n_classes: int = K) -> Witness:
     witness = witnesses.find(name)(seed)
     witness.prepare(source)
     return witness.learn(witness.rows(source), y, n_classes)
 
 
-def asked(witness: Witness, seen: Sight = TARGET) -> np.ndarray:
+def asked(witness: Witness, seen: ViewedWindows = TARGET) -> np.ndarray:
     p = witness.answer(witness.rows(seen))
     assert p.shape == (len(seen), witness.n_classes)
     assert p.dtype == np.float64
@@ -55,16 +55,16 @@ def test_answers_are_probabilities_and_mostly_right(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_windows_one_by_one_get_the_answers_that_they_get_together(name):
     witness = taught(name)
-    one_by_one = [asked(witness, Sight(TARGET.values[[i]], TARGET.lengths[[i]]))[0] for i in range(5)]
+    one_by_one = [asked(witness, ViewedWindows(TARGET.values[[i]], TARGET.lengths[[i]]))[0] for i in range(5)]
     assert np.allclose(one_by_one, asked(witness)[:5], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_class_that_was_never_shown_is_next_to_impossible(name):
     rows = np.flatnonzero(Y != 1)
-    p = asked(taught(name, Sight(SOURCE.values[rows], SOURCE.lengths[rows]), Y[rows]))
+    p = asked(taught(name, ViewedWindows(SOURCE.values[rows], SOURCE.lengths[rows]), Y[rows]))
     assert p[:, 1].max() < 2e-3
-    p = asked(taught(name, Sight(SOURCE.values[Y == 2], SOURCE.lengths[Y == 2]), Y[Y == 2]))
+    p = asked(taught(name, ViewedWindows(SOURCE.values[Y == 2], SOURCE.lengths[Y == 2]), Y[Y == 2]))
     assert (p.argmax(axis=1) == 2).all()
 
 
@@ -98,7 +98,7 @@ def test_adapting_to_rows_leaves_the_witness_as_it_was(name):
 
 def test_batch_norm_statistics_of_the_target_take_a_gain_away():
     witness = taught("conv")
-    louder = Sight(3 * TARGET.values + 1, TARGET.lengths)
+    louder = ViewedWindows(3 * TARGET.values + 1, TARGET.lengths)
     adapted = witness.adapted_to(witness.rows(louder))
     assert (asked(adapted, louder).argmax(axis=1) == TRUTH).mean() >= LEAST_RIGHT
 
@@ -114,10 +114,10 @@ def test_answers_follow_when_classes_change_their_numbers(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_windows_of_unequal_length(name):
-    def ragged(whole: Sight) -> Sight:
+    def ragged(whole: ViewedWindows) -> ViewedWindows:
         lengths = np.array([32 - 4 * (i % 3) for i in range(len(whole))])
         inside = np.arange(32) < lengths[:, None, None]
-        return Sight(np.where(inside, whole.values, 0).astype(np.float32), lengths)
+        return ViewedWindows(np.where(inside, whole.values, 0).astype(np.float32), lengths)
 
     witness = taught(name, ragged(SOURCE))
     p = asked(witness, ragged(TARGET))
@@ -129,11 +129,11 @@ def test_windows_of_unequal_length(name):
 def test_odd_windows_get_answers(name, kind):
     source, y, target = SOURCE, Y, TARGET
     if kind == "two steps":
-        source, target = (Sight(s.values[:, :, :2], np.full(len(s), 2)) for s in (SOURCE, TARGET))
+        source, target = (ViewedWindows(s.values[:, :, :2], np.full(len(s), 2)) for s in (SOURCE, TARGET))
     elif kind == "two windows":
-        source, y = Sight(SOURCE.values[:2], SOURCE.lengths[:2]), Y[:2]
+        source, y = ViewedWindows(SOURCE.values[:2], SOURCE.lengths[:2]), Y[:2]
     else:
-        source, target = (Sight(s.values.copy(), s.lengths) for s in (SOURCE, TARGET))
+        source, target = (ViewedWindows(s.values.copy(), s.lengths) for s in (SOURCE, TARGET))
         for each in (source, target):
             each.values[:, slice(None) if kind == "all alike" else 1] = 0.0
     asked(taught(name, source, y), target)

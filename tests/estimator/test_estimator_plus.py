@@ -496,7 +496,7 @@ def test_tables_of_one_channel():
 
 
 def test_counts_are_of_all_windows_whatever_the_sample(model, target, monkeypatch):
-    monkeypatch.setattr("transpl.council.target_sample.MOST", 8)
+    monkeypatch.setattr("transpl.council.target_sample.MAX_WINDOWS", 8)
     model.partial_adapt(target[0])
     assert len(model.method_._target.sample.windows) == 8
     codes = model.method_._coded.encode(model._seen_windows(target[0], "X"))

@@ -27,13 +27,13 @@ def test_statistics_are_the_targets_but_for_the_recorded_view(source):
 
 def test_a_council_with_it_comes_back_as_it_was(source):
     council = Council(SETTINGS).learn(source)
-    before = council.hear(TARGET).probabilities
+    before = council.predict(TARGET).probabilities
     council.adapt(source, TARGET)
     test = waves(8, 5, gain=1.5, offset=0.3).windows
     again = Council(SETTINGS).restore(council.facts(), council.arrays())
-    assert np.array_equal(again.hear(test).probabilities, council.hear(test).probabilities)
-    assert np.array_equal(again.unadapted().hear(TARGET).probabilities, before)
-    assert np.array_equal(council.unadapted().hear(TARGET).probabilities, before)
+    assert np.array_equal(again.predict(test).probabilities, council.predict(test).probabilities)
+    assert np.array_equal(again.unadapted().predict(TARGET).probabilities, before)
+    assert np.array_equal(council.unadapted().predict(TARGET).probabilities, before)
 
 
 def test_adapting_twice_is_adapting_to_the_last_target(source):
@@ -41,4 +41,4 @@ def test_adapting_twice_is_adapting_to_the_last_target(source):
     council.adapt(source, waves(12, 7, gain=4.0).windows)
     council.adapt(source, TARGET)
     once.adapt(source, TARGET)
-    assert np.array_equal(council.hear(TARGET).probabilities, once.hear(TARGET).probabilities)
+    assert np.array_equal(council.predict(TARGET).probabilities, once.predict(TARGET).probabilities)

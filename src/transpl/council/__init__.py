@@ -1,43 +1,40 @@
-"""Several cheap witnesses look at an unlabelled target; what a sensor suffered is undone before they are heard."""
+"""The council: cheap witnesses label an unlabelled target together, after sensor shifts have been undone."""
 
-from transpl.council.coded_source import CodedSource
-from transpl.council.council import Council, Hearing, Standing
-from transpl.council.explaining import as_undone, parts_of, signals_of, undone_by
-from transpl.council.explanation import (
+from transpl.council.council import Council, CouncilAnswer, SeatAccuracy
+from transpl.council.evidence import (
     CouncilContributions,
     CouncilEvidence,
     CouncilExplanation,
     FeatureEvidence,
     LinearParts,
     WitnessEvidence,
+    explanation_fields,
     load_explanation,
     witness_in_words,
 )
-from transpl.council.joining import Structure
+from transpl.council.joining import AccuracyEstimate
 from transpl.council.parameters import CouncilParameters, CouncilSettings
-from transpl.council.patch_codes import PatchCodes
-from transpl.council.quality import Estimate
+from transpl.council.patch_codes import CodedSource, PatchCodes
+from transpl.council.target_sample import MAX_WINDOWS, TargetSample
 
 __all__ = [
+    "MAX_WINDOWS",
+    "AccuracyEstimate",
     "CodedSource",
     "Council",
+    "CouncilAnswer",
     "CouncilContributions",
     "CouncilEvidence",
     "CouncilExplanation",
     "CouncilParameters",
     "CouncilSettings",
-    "Estimate",
     "FeatureEvidence",
-    "Hearing",
     "LinearParts",
     "PatchCodes",
-    "Standing",
-    "Structure",
+    "SeatAccuracy",
+    "TargetSample",
     "WitnessEvidence",
-    "as_undone",
+    "explanation_fields",
     "load_explanation",
-    "parts_of",
-    "signals_of",
-    "undone_by",
     "witness_in_words",
 ]

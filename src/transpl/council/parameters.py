@@ -1,9 +1,9 @@
-"""The parameters of `TransPL` as the variant "plus" takes them."""
+"""Settings of the council and of the variant "plus", each declared once with its help text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Number
 from typing import Any, Self
 
@@ -19,29 +19,42 @@ from transpl.windows import name_channels
 WITNESSES = ("codes", "kernels", "linear", "trees")
 
 
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
 @dataclass(frozen=True)
 class CouncilSettings:
-    """witnesses, views : names; a seat for each pair
-    undo : which shifts may be undone: "auto" (all kinds), "none", or kinds
-    triads : channels x, y, z of one sensor, by number or name; None: by the channels' names
-    channel_names : by which triads are found
-    random_state : seed of everything drawn
-    """
+    """Settings of a `Council`; sequences become tuples, and None becomes the default."""
 
-    witnesses: tuple[str, ...] = WITNESSES
-    views: tuple[str, ...] = VIEWS
-    undo: str | tuple[str, ...] = "auto"
-    triads: tuple[tuple[int | str, ...], ...] | None = None
-    channel_names: tuple[str, ...] | None = None
-    random_state: int = 0
+    witnesses: tuple[str, ...] = _setting(WITNESSES, "names of witnesses; each answers in every view")
+    views: tuple[str, ...] = _setting(VIEWS, "names of views: " + ", ".join(VIEWS))
+    undo: str | tuple[str, ...] = _setting(
+        "auto", f"shifts that may be undone: auto (all kinds), none, or kinds among {', '.join(KINDS)}"
+    )
+    triads: tuple[tuple[int | str, ...], ...] | None = _setting(
+        None, "channels x, y, z of each sensor that may be turned, by number or name; by default found in channel names"
+    )
+    channel_names: tuple[str, ...] | None = _setting(None, "names of channels, in which triads are found")
+    random_state: int = _setting(0, "seed of everything random")
 
     def __post_init__(self) -> None:
         check_int("random_state", self.random_state, least=0)
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "undo" and isinstance(value, str):
+                check_choice("undo", value, ("auto", "none", *KINDS))
+                value = (value,) if value in KINDS else value
+            elif each.name != "random_state":
+                value = each.default if value is None else _as_tuple(each.name, value)
+            object.__setattr__(self, each.name, value)
+        for kind in self.undo if not isinstance(self.undo, str) else ():
+            check_choice("undo", kind, KINDS)
         for name in ("witnesses", "views"):
             chosen = getattr(self, name)
-            if isinstance(chosen, str) or not chosen or len(set(chosen)) < len(chosen):
+            if not chosen or len(set(chosen)) < len(chosen):
                 expected = "one or more different names"
-                raise invalid(name, expected=expected, got=repr(chosen), advice="Leave it out for the default.")
+                raise invalid(name, expected=expected, got=repr(chosen), advice="Omit it for the default.")
         for view in self.views:
             check_choice("views", view, VIEWS)
         for witness in self.witnesses:
@@ -50,16 +63,16 @@ class CouncilSettings:
 
 @dataclass(frozen=True)
 class CouncilParameters:
-    """What the parameters of `TransPL` mean here: for the council, and for the codes that tell what shifted."""
+    """The parameters of `TransPL` for the variant "plus": the council's, and those of the codes that show the shift."""
 
     council: CouncilSettings
-    patch_length: int = 8
-    n_coarse: int = 8
-    sigma: float = 0.2
-    channel_alignment: bool = True
-    smoothing: str = "pseudocount"
-    epsilon: float | None = None
-    n_threads: int | None = None
+    patch_length: int = _setting(8, "time steps per code")
+    n_coarse: int = _setting(8, "number of codes")
+    sigma: float = _setting(0.2, "how quickly the weight of a channel falls with its distance")
+    channel_alignment: bool = _setting(True, "whether channels that moved get a smaller weight")
+    smoothing: str = _setting("pseudocount", "how zeros of transition matrices are treated")
+    epsilon: float | None = _setting(None, "of the smoothing; by default that of the rule")
+    n_threads: int | None = _setting(None, "processor threads; by default all")
 
     def __post_init__(self) -> None:
         check_int("patch_length", self.patch_length, least=1)
@@ -74,14 +87,14 @@ class CouncilParameters:
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """Of the parameters of `TransPL`."""
-        names = ("patch_length", "n_coarse", "sigma", "channel_alignment", "epsilon", "n_threads")
-        smoothing = cls.smoothing if params["smoothing"] is None else params["smoothing"]
-        return cls(_council_settings(params), smoothing=smoothing, **{name: params[name] for name in names})
+        """Select the settings from the parameters of `TransPL`; None stands for the default."""
+        council = CouncilSettings(**{each.name: params[each.name] for each in fields(CouncilSettings)})
+        own = {each.name: params[each.name] for each in fields(cls)[1:]}
+        return cls(council, **{name: value for name, value in own.items() if value is not None})
 
     @property
     def of_source(self) -> dict[str, Any]:
-        """Those that decide what is learnt from the source, as JSON has them."""
+        """The settings that decide what is learnt from the source, as JSON holds them."""
         settings = self.council
         return {
             "patch_length": self.patch_length,
@@ -92,30 +105,16 @@ class CouncilParameters:
         }
 
     def check_channels(self, n_channels: int) -> None:
-        """Raise unless channel names and triads fit windows of so many channels."""
+        """Raise unless channel names and triads fit windows with this many channels."""
         settings = self.council
         if settings.channel_names is not None:
             name_channels(settings.channel_names, n_channels)
         find_triads(settings.triads, settings.channel_names, n_channels)
 
 
-def _council_settings(params: Mapping[str, Any]) -> CouncilSettings:
-    undo = params["undo"]
-    if isinstance(undo, str):
-        check_choice("undo", undo, ("auto", "none", *KINDS))
-        undo = (undo,) if undo in KINDS else undo
-    else:
-        undo = _names("undo", undo)
-        for kind in undo:
-            check_choice("undo", kind, KINDS)
-    given = {name: params[name] for name in ("witnesses", "views", "channel_names", "triads")}
-    asked = {name: _names(name, value) for name, value in given.items() if value is not None}
-    return CouncilSettings(**asked, undo=undo, random_state=params["random_state"])
-
-
-def _names(name: str, value: Any) -> tuple[Any, ...]:
-    """A sequence of names, or of channels, as a tuple to its depth."""
+def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
+    """Convert a nested sequence of names or channels to tuples."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        advice = "Write it as a tuple, also a single one."
+        advice = "Write it as a tuple, even a single name."
         raise invalid(name, expected="a sequence of names", got=repr(value), advice=advice)
-    return tuple(each if isinstance(each, str | Number) else _names(name, each) for each in value)
+    return tuple(each if isinstance(each, str | Number) else _as_tuple(name, each) for each in value)

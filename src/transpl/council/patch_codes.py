@@ -1,19 +1,19 @@
-"""Codes without a network: every patch of every channel becomes the number of the nearest k-means centre."""
+"""Codes without a network: each patch of each channel gets the number of the nearest k-means centre."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import KMeans
 
 from transpl._utils.errors import check_int, invalid
-from transpl.markov import TransitionCounts
-from transpl.windows import Windows, as_windows
+from transpl.markov import SourceCodes, TransitionCounts, transport_cost
+from transpl.windows import CHUNK, Labelled, Windows, as_windows
 
-_PATCHES_TO_LEARN_FROM = 6000  # more move the centres by less than another seed does
+_PATCHES_TO_LEARN_FROM = 6000  # more of them move the centres less than another seed does
 _PATCHES_AT_ONCE = 1 << 16
 
 
@@ -21,8 +21,11 @@ _PATCHES_AT_ONCE = 1 << 16
 class PatchCodes:
     """s = argmin_i |p - c_i|^2 for a patch p of standardised samples; one codebook of centres c_i for all channels.
 
-    centres : (codes, patch length)
-    mean, deviation : (channels,), by which windows are standardised
+    Attributes
+    ----------
+    centres : (codes, patch length) array
+    mean, deviation : (channels,) arrays
+        For standardising windows.
     """
 
     centres: NDArray[np.float64]
@@ -31,7 +34,7 @@ class PatchCodes:
 
     @classmethod
     def fit(cls, X: Any, *, n_codes: int = 8, patch_length: int = 8, seed: int = 0) -> PatchCodes:
-        """Learn a codebook from windows in any form that `as_windows` takes; the same seed gives the same codebook."""
+        """Learn a codebook from windows in any form that `as_windows` accepts."""
         check_int("n_codes", n_codes, least=1)
         check_int("patch_length", patch_length, least=1)
         windows = as_windows(X)
@@ -65,7 +68,7 @@ class PatchCodes:
         return codes
 
     def class_counts(self, X: Any, y: ArrayLike, n_classes: int) -> TransitionCounts:
-        """Count the transitions between the codes of labelled windows, per class and channel."""
+        """Count the transitions between the codes of labelled windows by class and channel."""
         return TransitionCounts.from_codes(self.codes(X), self.n_codes, y, n_classes)
 
     def _nearest(self, patches: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -78,19 +81,78 @@ class PatchCodes:
         return nearest
 
 
+@dataclass(frozen=True, eq=False)
+class CodedSource:
+    """The source as codes of patches, which show what shifted and which source windows are most similar.
+
+    Attributes
+    ----------
+    book : PatchCodes
+        The codebook, learnt from the source's windows as recorded.
+    codes : SourceCodes
+    class_counts : TransitionCounts
+        (K, D, n_c, n_c).
+    """
+
+    book: PatchCodes
+    codes: SourceCodes
+    class_counts: TransitionCounts
+
+    @classmethod
+    def of(cls, source: Labelled, *, n_codes: int, patch_length: int, seed: int) -> Self:
+        """Learn a codebook; patches are shortened if two of this length do not fit a window."""
+        longest = max(1, int(source.windows.lengths.min()) // 2)
+        book = PatchCodes.fit(source.windows, n_codes=n_codes, patch_length=min(patch_length, longest), seed=seed)
+        codes = _codes(book, source.windows)
+        counts = TransitionCounts.from_codes(codes, book.n_codes, source.y, source.n_classes)
+        return cls(book, SourceCodes.numbered(codes, source.y, source.n_classes), counts)
+
+    def of_rows(self, rows: NDArray[np.integer]) -> Self:
+        """Return the same windows under other row numbers."""
+        return replace(self, codes=self.codes.of_rows(rows))
+
+    @property
+    def class_shares(self) -> NDArray[np.float64]:
+        """Class proportions of the source's windows, (K,)."""
+        counted = np.bincount(self.codes.labels, minlength=len(self.class_counts.counts))
+        return counted / counted.sum()
+
+    def encode(self, windows: Windows) -> NDArray[np.integer]:
+        """Return codes (n, D, N)."""
+        return _codes(self.book, windows)
+
+    def count(self, windows: Windows) -> TransitionCounts:
+        """Count transitions, (D, n_c, n_c), a chunk of windows at a time."""
+        n_codes = self.book.n_codes
+        parts = (TransitionCounts.from_codes(self.encode(part), n_codes) for _, part in windows.chunks(CHUNK))
+        return sum(parts, TransitionCounts.empty(windows.n_channels, n_codes))
+
+    def cost(self) -> NDArray[np.float64]:
+        """Return the `transport_cost` of the codebook; a zero centre (a constant channel) has cost 1 to all others."""
+        centres = self.book.centres
+        points = np.flatnonzero((centres**2).sum(axis=1) > 0)
+        cost = 1.0 - np.eye(len(centres))
+        if len(points):
+            cost[np.ix_(points, points)] = transport_cost(centres[points])
+        return cost
+
+
+def _codes(book: PatchCodes, windows: Windows) -> NDArray[np.integer]:
+    """Return codes in the smallest sufficient type."""
+    kind = np.min_scalar_type(-book.n_codes)
+    return np.concatenate([book.codes(part).astype(kind) for _, part in windows.chunks(CHUNK)])
+
+
 def _check_patch_length(windows: Windows, patch_length: int) -> None:
     shortest = int(windows.lengths.min())
     if 2 * patch_length > shortest:
-        raise invalid(
-            "patch_length",
-            expected=f"at most half the shortest window ({shortest // 2}), since a transition needs two patches",
-            got=patch_length,
-            advice="Use longer windows or a smaller patch_length.",
-        )
+        expected = f"at most half the shortest window ({shortest // 2}), since a transition needs two patches"
+        advice = "Use longer windows or a smaller patch_length."
+        raise invalid("patch_length", expected=expected, got=patch_length, advice=advice)
 
 
 def _channel_statistics(windows: Windows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and deviation of each channel over real samples; a constant channel gets deviation 1."""
+    """Return mean and deviation of each channel over real samples; a constant channel gets deviation 1."""
     real = np.arange(windows.values.shape[2]) < windows.lengths[:, None]  # (windows, time)
     samples = windows.values.transpose(0, 2, 1)[real].astype(np.float64)
     deviation = samples.std(axis=0)
@@ -102,19 +164,19 @@ def _standardised(windows: Windows, mean: NDArray[np.float64], deviation: NDArra
 
 
 def _patches(values: NDArray[np.float64], patch_length: int) -> NDArray[np.float64]:
-    """(n, D, T) -> (n, D, N, m); the tail that fills no patch is dropped."""
+    """Cut (n, D, T) into (n, D, N, m), dropping a tail that is shorter than a patch."""
     n, D, T = values.shape
     N = T // patch_length
     return values[..., : N * patch_length].reshape(n, D, N, patch_length)
 
 
 def _inside(windows: Windows, patch_length: int, N: int) -> NDArray[np.bool_]:
-    """(n, N), true where a patch lies wholly inside its window."""
+    """Return (n, N), true where a patch lies wholly inside its window."""
     return np.arange(N) < (windows.lengths // patch_length)[:, None]
 
 
 def _centres(patches: NDArray[np.float64], n_codes: int, seed: int) -> NDArray[np.float64]:
-    """k-means centres; of fewer different patches than codes, these patches themselves."""
+    """Return k-means centres, or the different patches themselves if there are no more than `n_codes`."""
     different = np.unique(patches, axis=0)
     if len(different) <= n_codes:
         return different

@@ -1,8 +1,8 @@
-r"""Learning from the council's own labels: the target's windows lie in clumps that the source never saw.
+r"""Relearning from the council's own labels: the target's windows form clusters that the source never saw.
 
 log p(k | x) = -1/2 (z - \mu_k)' \Sigma^{-1} (z - \mu_k) + const, z = V'(x - m): Gaussian classes with one covariance
-\Sigma in the first principal axes V of a seat's rows on the target. \mu and \Sigma are means weighed by the council's
-class probabilities. A window is judged by classes learnt without it and its recording (ten folds), so that it does not
+\Sigma on the first principal axes V of a seat's rows on the target. \mu and \Sigma are means weighted by the council's
+class probabilities. A window is judged by classes learnt without it and its recording (ten folds), so that it cannot
 confirm itself.
 """
 
@@ -17,54 +17,60 @@ from scipy.special import softmax
 
 Floats = NDArray[np.float64]
 
-AXES = 30
+MAX_AXES = 30
 _FOLDS = 10
 _SHRINKAGE = 0.1  # of the covariance towards a sphere
-_LEAST_WINDOWS = 1.5  # of a class, by probability; one with less is not learnt
+_MIN_WINDOWS = 1.5  # of a class, by probability; a class with fewer is not learnt
 _ABSENT = -1e3
-_LEAST = 1e-6
-_MOST_TO_SPAN = 2000  # windows that decide the axes
+_TINY = 1e-6
+_MAX_FOR_AXES = 2000  # windows that determine the axes
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
+class PrincipalAxes:
     """z = V'(x - m): m (F,), V (F, axes)."""
 
     mean: Floats
     axes: Floats
 
     @classmethod
-    def of(cls, rows: NDArray) -> Axes:
-        """The principal axes of rows (n, F)."""
-        x = np.asarray(rows[:: max(1, len(rows) // _MOST_TO_SPAN)], np.float64)
+    def fit(cls, rows: NDArray) -> PrincipalAxes:
+        """Find the principal axes of rows (n, F)."""
+        x = np.asarray(rows[:: max(1, len(rows) // _MAX_FOR_AXES)], np.float64)
         mean = x.mean(axis=0)
         _, lengths, axes = np.linalg.svd(x - mean, full_matrices=False)
-        most = min(AXES, max(1, len(x) // 3), int((lengths > 1e-6 * lengths.max(initial=0)).sum()))
-        return cls(mean, axes[:most].T)
+        n_axes = min(MAX_AXES, max(1, len(x) // 3), int((lengths > 1e-6 * lengths.max(initial=0)).sum()))
+        return cls(mean, axes[:n_axes].T)
 
-    def see(self, rows: NDArray) -> Floats:
-        """(n, axes)"""
+    def transform(self, rows: NDArray) -> Floats:
+        """Return z, (n, axes)."""
         return (np.asarray(rows, np.float64) - self.mean) @ self.axes
 
 
 @dataclass(frozen=True, eq=False)
-class Relearned:
+class GaussianClasses:
     """A Gaussian classifier of the target, learnt from the council's class probabilities.
 
-    means : (K, axes); precision : (axes, axes); shown : (K,), which classes there were enough windows of
+    Attributes
+    ----------
+    axes : PrincipalAxes
+    means : (K, axes) array
+    precision : (axes, axes) array
+    shown : (K,) bool array
+        Which classes had enough windows.
     """
 
-    axes: Axes
+    axes: PrincipalAxes
     means: Floats
     precision: Floats
     shown: NDArray[np.bool_]
 
     def answer(self, rows: NDArray) -> Floats:
-        """Class probabilities (n, K) of rows (n, F)."""
-        return _answer(self.axes.see(rows), self.means, self.precision, self.shown)
+        """Return class probabilities (n, K) of rows (n, F)."""
+        return _answer(self.axes.transform(rows), self.means, self.precision, self.shown)
 
     def arrays(self) -> dict[str, NDArray]:
-        """All of it, by name."""
+        """Return everything as named arrays, to save."""
         return {
             "mean": self.axes.mean,
             "axes": np.ascontiguousarray(self.axes.axes),
@@ -74,35 +80,37 @@ class Relearned:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray]) -> Relearned:
-        """What `arrays` was made of."""
-        return cls(
-            Axes(arrays["mean"], arrays["axes"]), arrays["means"], arrays["precision"], arrays["shown"].astype(bool)
-        )
+    def from_arrays(cls, arrays: Mapping[str, NDArray]) -> GaussianClasses:
+        """Restore the classifier from the result of `arrays`."""
+        axes = PrincipalAxes(arrays["mean"], arrays["axes"])
+        return cls(axes, arrays["means"], arrays["precision"], arrays["shown"].astype(bool))
 
 
 def folds(n: int, groups: NDArray[np.int64] | None, seed: int) -> NDArray[np.int64]:
-    """A fold 0..9 for each of n windows, the same for windows of one group."""
+    """Assign each of n windows to a fold 0..9, windows of one group to the same."""
     _, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
     of_group = np.random.default_rng(seed).permutation(group.max() + 1) % _FOLDS
     return of_group[group]
 
 
-def relearn(axes: Axes, rows: NDArray, q: Floats, fold: NDArray[np.int64]) -> tuple[Relearned, Floats]:
-    """Learn from rows (n, F) with class probabilities q (n, K); also what it says of each row without its fold."""
-    z = axes.see(rows)
+def relearn(axes: PrincipalAxes, rows: NDArray, q: Floats, fold: NDArray[np.int64]) -> tuple[GaussianClasses, Floats]:
+    """Learn from rows (n, F) with class probabilities q (n, K).
+
+    Returns the classifier, and class probabilities (n, K) of each row by a classifier learnt without its fold.
+    """
+    z = axes.transform(rows)
     answers = np.full_like(q, 1 / q.shape[1])
     for out in np.unique(fold):
         kept = fold != out
         if not kept.any():
             continue
         answers[~kept] = _answer(z[~kept], *_learn(z[kept], q[kept]))
-    return Relearned(axes, *_learn(z, q)), answers
+    return GaussianClasses(axes, *_learn(z, q)), answers
 
 
 def _learn(z: Floats, q: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     sizes = q.sum(axis=0)
-    means = (q.T @ z) / np.maximum(sizes, _LEAST)[:, None]
+    means = (q.T @ z) / np.maximum(sizes, _TINY)[:, None]
     d = z.shape[1]
     spread = np.zeros((d, d))
     for k in range(q.shape[1]):
@@ -110,8 +118,8 @@ def _learn(z: Floats, q: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         spread += (apart * q[:, k : k + 1]).T @ apart
     spread /= len(z)
     size = np.trace(spread) / d if d else 0.0
-    precision = np.linalg.inv((1 - _SHRINKAGE) * spread + (_SHRINKAGE * size + _LEAST) * np.eye(d)).astype(np.float64)
-    return means, precision, sizes >= _LEAST_WINDOWS
+    precision = np.linalg.inv((1 - _SHRINKAGE) * spread + (_SHRINKAGE * size + _TINY) * np.eye(d)).astype(np.float64)
+    return means, precision, sizes >= _MIN_WINDOWS
 
 
 def _answer(z: Floats, means: Floats, precision: Floats, shown: NDArray[np.bool_]) -> Floats:
@@ -119,5 +127,5 @@ def _answer(z: Floats, means: Floats, precision: Floats, shown: NDArray[np.bool_
     log_p = -0.5 * np.einsum("nkd,de,nke->nk", apart, precision, apart, optimize=True)
     if shown.any():
         log_p[:, ~shown] = log_p.min(axis=1, keepdims=True) + _ABSENT
-    p = np.maximum(softmax(log_p, axis=1), _LEAST)
+    p = np.maximum(softmax(log_p, axis=1), _TINY)
     return p / p.sum(axis=1, keepdims=True)

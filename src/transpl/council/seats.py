@@ -1,4 +1,4 @@
-"""Seats: a witness in a view, as it learnt from the source and as it is heard on the target."""
+"""Seats: a witness in a view, as it learnt from the source and as it answers on the target."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from transpl.council import witnesses
 from transpl.council.parameters import CouncilSettings
-from transpl.council.views import Columns, Lens
-from transpl.council.witnesses import Sight, Witness
+from transpl.council.views import RowScaler, SignalScaler
+from transpl.council.witnesses import ViewedWindows, Witness
 from transpl.windows import Labelled
 
 Floats = NDArray[np.float64]
@@ -20,107 +20,118 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Seat:
-    """A witness in a view, with the columns of its rows as the source, and since `adapt` the target, shows them.
+    """A witness in a view.
 
-    adapted : the witness once it has seen the target's rows; itself for most
+    Attributes
+    ----------
+    name, view : str
+    witness : Witness
+        As it learnt from the source.
+    columns, target_columns : RowScaler or None
+        How its rows are scaled for the source, and since `adapt` for the target.
+    adapted : Witness or None
+        The witness adapted to the target's rows; for most it is `witness`.
     """
 
     name: str
     view: str
     witness: Witness
-    columns: Columns | None
-    target_columns: Columns | None = None
+    columns: RowScaler | None
+    target_columns: RowScaler | None = None
     adapted: Witness | None = None
 
     @classmethod
-    def taught(cls, name: str, view: str, sight: Sight, source: Labelled, seed: int) -> Self:
+    def learn(cls, name: str, view: str, viewed: ViewedWindows, source: Labelled, seed: int) -> Self:
+        """Let a new witness learn from the source."""
         witness = witnesses.find(name)(seed)
-        witness.prepare(sight)
-        rows = witness.rows(sight)
-        columns = Columns.of(rows) if witness.per_column else None
-        witness.learn(rows if columns is None else columns.see(rows), source.y, source.n_classes)
+        witness.prepare(viewed)
+        rows = witness.rows(viewed)
+        columns = RowScaler.fit(rows) if witness.per_column else None
+        witness.learn(rows if columns is None else columns.transform(rows), source.y, source.n_classes)
         return cls(name, view, witness, columns)
 
     @classmethod
     def restored(cls, name: str, view: str, arrays: dict[str, NDArray], n_classes: int, seed: int) -> Self:
-        kept = ("columns", "target_columns", "witness", "adapted")
-        columns, target_columns, witness, adapted = (under(part, arrays) for part in kept)
-        found = witnesses.find(name)
+        """Restore a seat from the result of `arrays`."""
+        saved = {part: under(part, arrays) for part in ("columns", "target_columns", "witness", "adapted")}
+        witness = witnesses.find(name)
         return cls(
             name,
             view,
-            found(seed).restore(witness, n_classes),
-            Columns(**columns) if columns else None,
-            Columns(**target_columns) if target_columns else None,
-            found(seed).restore(adapted, n_classes) if adapted else None,
+            witness(seed).restore(saved["witness"], n_classes),
+            RowScaler(**saved["columns"]) if saved["columns"] else None,
+            RowScaler(**saved["target_columns"]) if saved["target_columns"] else None,
+            witness(seed).restore(saved["adapted"], n_classes) if saved["adapted"] else None,
         )
 
-    def rows(self, sight: Sight, adapting: bool) -> NDArray:
-        """(n, ...); `adapting` adapts columns and witness to these windows, unless the view is "recorded"."""
-        rows = self.witness.rows(sight)
+    def rows(self, viewed: ViewedWindows, adapting: bool) -> NDArray:
+        """Return rows (n, ...); `adapting` adapts scaler and witness to them, unless the view is "recorded"."""
+        rows = self.witness.rows(viewed)
         if self.columns is not None:
             if adapting:
-                self.target_columns = self.columns if self.view == "recorded" else Columns.of(rows)
-            rows = (self.target_columns or self.columns).see(rows)
+                self.target_columns = self.columns if self.view == "recorded" else RowScaler.fit(rows)
+            rows = (self.target_columns or self.columns).transform(rows)
         if adapting:
             self.adapted = self.witness if self.view == "recorded" else self.witness.adapted_to(rows)
         return rows
 
     def answer(self, rows: NDArray) -> Floats:
-        """(n, K) of what `rows` gave."""
+        """Return class probabilities (n, K) of the result of `rows`."""
         return (self.adapted or self.witness).answer(rows)
 
     def arrays(self) -> dict[str, NDArray]:
+        """Return everything as named arrays, to save."""
+        adapted = None if self.adapted is self.witness else self.adapted
+        parts = {"columns": self.columns, "target_columns": self.target_columns, "adapted": adapted}
         found = prefixed("witness", self.witness.arrays())
-        if self.columns is not None:
-            found |= prefixed("columns", self.columns.arrays())
-        if self.target_columns is not None:
-            found |= prefixed("target_columns", self.target_columns.arrays())
-        if self.adapted is not None and self.adapted is not self.witness:
-            found |= prefixed("adapted", self.adapted.arrays())
+        for name, part in parts.items():
+            found |= {} if part is None else prefixed(name, part.arrays())
         return found
 
 
 @dataclass(frozen=True)
-class Taught:
-    """What learnt from a source: its lens for each view, and the seats."""
+class SourceSeats:
+    """All seats as they learnt from a source, and the scaler of each view."""
 
-    lenses: dict[str, Lens]
+    scalers: dict[str, SignalScaler]
     seats: list[Seat]
 
     @classmethod
-    def by(cls, source: Labelled, settings: CouncilSettings) -> Self:
-        lenses = {view: Lens.of(view, source.windows) for view in settings.views}
+    def learn(cls, source: Labelled, settings: CouncilSettings) -> Self:
+        """Let every witness learn in every view."""
+        scalers = {view: SignalScaler.fit(view, source.windows) for view in settings.views}
         seats = []
-        for view, lens in lenses.items():
-            sight = lens.see(source.windows)
-            seats += [Seat.taught(name, view, sight, source, settings.random_state) for name in settings.witnesses]
-        return cls(lenses, seats)
+        for view, scaler in scalers.items():
+            viewed = scaler.transform(source.windows)
+            seats += [Seat.learn(name, view, viewed, source, settings.random_state) for name in settings.witnesses]
+        return cls(scalers, seats)
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray], settings: CouncilSettings, n_classes: int) -> Self:
-        lenses = {view: Lens(view, **under(f"lens.{view}", arrays)) for view in settings.views}
+        """Restore all seats from the result of `arrays`."""
+        scalers = {view: SignalScaler(view, **under(f"lens.{view}", arrays)) for view in settings.views}
         seats = [
             Seat.restored(name, view, under(f"seat.{view}.{name}", arrays), n_classes, settings.random_state)
             for view in settings.views
             for name in settings.witnesses
         ]
-        return cls(lenses, seats)
+        return cls(scalers, seats)
 
     def arrays(self) -> dict[str, NDArray]:
+        """Return everything as named arrays, to save."""
         found: dict[str, NDArray] = {}
-        for view, lens in self.lenses.items():
-            found |= prefixed(f"lens.{view}", lens.arrays())
+        for view, scaler in self.scalers.items():
+            found |= prefixed(f"lens.{view}", scaler.arrays())
         for seat in self.seats:
             found |= prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
         return found
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Arrays under names that begin with a prefix."""
+    """Put a prefix in front of the names of arrays."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def under(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """The arrays that `prefixed` put under a prefix, by their own names."""
+    """Return the arrays whose names have this prefix, without it."""
     return {name.removeprefix(f"{prefix}."): a for name, a in arrays.items() if name.startswith(f"{prefix}.")}

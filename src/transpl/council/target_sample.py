@@ -1,4 +1,4 @@
-"""Windows of a target that arrives in batches: a sample of bounded size that does not depend on order or batches."""
+"""A bounded sample of a target that arrives in batches; it does not depend on their order or size."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from transpl._utils.hashing import hash_window
 from transpl.windows import CHUNK, Windows
 
-MOST = 4096  # windows that a council adapts to; more hardly change how the witnesses are judged
+MAX_WINDOWS = 4096  # that a council adapts to; more hardly change how the witnesses are judged
 
 
 @dataclass(frozen=True, eq=False)
 class TargetSample:
-    """The at most `MOST` windows whose content has the smallest hash, in the order of their hashes.
+    """The `MAX_WINDOWS` windows whose content has the smallest hashes, in the order of these hashes.
 
-    A hash is as good as a random number drawn for each window, so this is a uniform sample without replacement; but it
-    stays the same number wherever and whenever the window comes.
+    A hash acts as a random number for each window, so this is a uniform sample without replacement that does not depend
+    on when a window arrives.
     """
 
     windows: Windows
@@ -28,14 +28,14 @@ class TargetSample:
 
     @classmethod
     def of(cls, windows: Windows) -> Self:
-        """The sample of a single batch of any size; a chunk of it is in memory."""
+        """Sample a single batch of any size, a chunk at a time."""
         first, *others = (cls._of_chunk(part.in_memory()) for _, part in windows.chunks(CHUNK))
         for other in others:
             first = first._joined_with(other)
         return first
 
     def with_more(self, windows: Windows) -> Self:
-        """The sample after another batch."""
+        """Return the sample after another batch."""
         return self._joined_with(type(self).of(windows))
 
     @classmethod
@@ -48,16 +48,16 @@ class TargetSample:
 
     @classmethod
     def _smallest(cls, windows: Windows, digests: Sequence[bytes]) -> Self:
-        order = sorted(range(len(digests)), key=digests.__getitem__)[:MOST]
+        order = sorted(range(len(digests)), key=digests.__getitem__)[:MAX_WINDOWS]
         return cls(_trimmed(windows[np.array(order)]), tuple(digests[i] for i in order))
 
     def arrays(self) -> dict[str, NDArray]:
-        """As named arrays, to be saved."""
+        """Return the sample as named arrays, to save."""
         return {"values": self.windows.values, "lengths": self.windows.lengths}
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray]) -> Self:
-        """The sample that `arrays` gave."""
+        """Restore the sample from the result of `arrays`."""
         return cls.of(Windows(arrays["values"], arrays["lengths"]))
 
 
@@ -68,5 +68,5 @@ def _joined(one: Windows, other: Windows) -> Windows:
 
 
 def _trimmed(windows: Windows) -> Windows:
-    """Without the padding that only a window needed which is no longer there."""
+    """Drop padding that no remaining window needs."""
     return Windows(np.ascontiguousarray(windows.values[:, :, : int(windows.lengths.max())]), windows.lengths)

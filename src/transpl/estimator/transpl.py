@@ -42,7 +42,7 @@ from transpl.methods.contract import ExplainableMethod
 from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels
 
 if TYPE_CHECKING:
-    from transpl.council import CouncilExplanation, Estimate, Standing
+    from transpl.council import AccuracyEstimate, CouncilExplanation, SeatAccuracy
 
 
 @document_parameters
@@ -75,12 +75,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : (K,) array
         Class labels.
-    estimated_accuracy_ : Estimate
+    estimated_accuracy_ : AccuracyEstimate
         (accuracy, low, high): the share of target windows that are labelled correctly, estimated without labels, and an
         interval. Only variant="plus", after `adapt`.
     shifts_ : tuple of str
         The shifts of the target's sensors that were undone, one sentence each. Only variant="plus", after `adapt`.
-    witnesses_ : list of Standing
+    witnesses_ : list of SeatAccuracy
         The witnesses with their view and estimated accuracy on the target, the most reliable first. Only
         variant="plus", after `adapt`.
     codebook_ : array
@@ -466,7 +466,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
     # fitted attributes
 
     @property
-    def estimated_accuracy_(self) -> Estimate:
+    def estimated_accuracy_(self) -> AccuracyEstimate:
         estimate = self._adapted_plus("estimated_accuracy_").estimate
         assert estimate is not None
         return estimate
@@ -476,7 +476,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return self._adapted_plus("shifts_").undone(self._channel_names(None))
 
     @property
-    def witnesses_(self) -> list[Standing]:
+    def witnesses_(self) -> list[SeatAccuracy]:
         return self._adapted_plus("witnesses_").standings()
 
     @property

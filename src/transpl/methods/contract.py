@@ -20,7 +20,7 @@ from transpl.methods.method_settings import MethodSettings
 from transpl.windows import Labelled, LearntRows, PseudoLabels, TargetInfo, Windows
 
 if TYPE_CHECKING:
-    from transpl.council import CouncilExplanation, Estimate, Standing
+    from transpl.council import AccuracyEstimate, CouncilExplanation, SeatAccuracy
     from transpl.methods.source_model import SourceModel
     from transpl.nn import Execution
 
@@ -331,11 +331,11 @@ class ExplainableMethod(Method):
         """How long each phase took."""
 
     @property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> AccuracyEstimate | None:
         """The share of target windows that are labelled correctly, estimated without labels; None if unknown."""
         return None
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SeatAccuracy]:
         """The witnesses and their estimated accuracy on the target, the most reliable first."""
         return []
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, register, with_all_classes
+from transpl.council.witnesses.witness import Arrays, Floats, ViewedWindows, Witness, register, with_all_classes
 from transpl.nn import BatchNorm, cpu_threads, isolated_rng, shuffled_batches, with_gradients
 
 WIDTHS = (64, 128, 128)
@@ -52,10 +52,10 @@ class Conv(Witness):
     name = "conv"
     per_column = False
 
-    def rows(self, sight: Sight) -> NDArray:
+    def rows(self, viewed: ViewedWindows) -> NDArray:
         """Windows (n, D + 1, T); the last channel is 1 where a window has a sample."""
-        inside = np.arange(sight.values.shape[2]) < sight.lengths[:, None]
-        return np.concatenate([sight.values, inside[:, None]], axis=1, dtype=np.float32)
+        inside = np.arange(viewed.values.shape[2]) < viewed.lengths[:, None]
+        return np.concatenate([viewed.values, inside[:, None]], axis=1, dtype=np.float32)
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         self.n_classes, self.classes = n_classes, np.unique(y)

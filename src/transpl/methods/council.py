@@ -23,20 +23,18 @@ from transpl import markov
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
 from transpl.council import (
+    MAX_WINDOWS,
+    AccuracyEstimate,
     CodedSource,
     Council,
+    CouncilAnswer,
     CouncilExplanation,
     CouncilParameters,
-    Estimate,
-    Hearing,
     PatchCodes,
-    Standing,
-    as_undone,
-    parts_of,
-    signals_of,
-    undone_by,
+    SeatAccuracy,
+    TargetSample,
+    explanation_fields,
 )
-from transpl.council.target_sample import MOST, TargetSample
 from transpl.council.witnesses.codes import PATCH_LENGTH
 from transpl.markov import (
     CodebookUsage,
@@ -214,14 +212,7 @@ class CouncilMethod(ExplainableMethod):
         """Undo shifts, hear the witnesses on the target and judge them."""
         start, council, groups = time.perf_counter(), self._council.unadapted(), _numbered(info.groups)
         with self._threads():
-            hearing = council.adapt(
-                self._source_to_compare(),
-                target,
-                prior=info.prior,
-                known=info.few_labels,
-                groups=groups,
-                smooth=info.smooth,
-            )
+            hearing = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
             counts = None if self._coded is None else self._coded.count(target)
         shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
         # Only a finished adaptation replaces the last one.
@@ -238,7 +229,7 @@ class CouncilMethod(ExplainableMethod):
             "undone": [] if shifts is None else [s.sentence(self.settings.channel_names) for s in shifts.shifts],
             "seats": [
                 {"witness": seat.witness, "view": seat.view, "accuracy": float(seat.accuracy)}
-                for seat in self._council.standings()
+                for seat in self._council.seat_accuracies()
             ],
         }
 
@@ -272,8 +263,8 @@ class CouncilMethod(ExplainableMethod):
         council = self.council
         with self._threads():
             if groups is not None or smooth:  # windows that belong together must be heard together
-                return council.hear(windows, _numbered(groups), smooth).probabilities
-            return np.concatenate([council.hear(part).probabilities for _, part in windows.chunks(CHUNK)])
+                return council.predict(windows, TargetInfo(groups=_numbered(groups), smooth=smooth)).probabilities
+            return np.concatenate([council.predict(part).probabilities for _, part in windows.chunks(CHUNK)])
 
     def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
         parts = [hearing.probabilities for hearing in self._hearings(target, prior)]
@@ -283,7 +274,7 @@ class CouncilMethod(ExplainableMethod):
         """Label windows by a council that is judged on these windows alone."""
         self.check_target(target)
         info = self.check_info(TargetInfo(prior=prior), len(target), complete="groups" not in self.requires)
-        hearing = self._council.unadapted().adapt(self._source_to_compare(), target, prior=info.prior)
+        hearing = self._council.unadapted().adapt(self._source_to_compare(), target, TargetInfo(prior=info.prior))
         return PseudoLabels.from_probabilities(hearing.probabilities)
 
     @property
@@ -297,7 +288,7 @@ class CouncilMethod(ExplainableMethod):
             start, sample = time.perf_counter(), self._target.sample.windows
             with self._threads():
                 council = self._council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), sample, prior=self._target.prior)
+                hearing = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
             shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
@@ -305,17 +296,17 @@ class CouncilMethod(ExplainableMethod):
 
     @property
     def _adapted(self) -> bool:
-        return bool(self._council.standings()) or not self._judged
+        return bool(self._council.seat_accuracies()) or not self._judged
 
-    def _hearings(self, windows: Windows, prior: Floats | None) -> Iterator[Hearing]:
+    def _hearings(self, windows: Windows, prior: Floats | None) -> Iterator[CouncilAnswer]:
         """What is said of windows, a chunk at a time; before any adaptation they are themselves the target."""
         council = self.council
         with self._threads():
             if not self._adapted:
-                yield council.unadapted().adapt(self._source_to_compare(), windows, prior=prior)
+                yield council.unadapted().adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
                 return
             for _, part in windows.chunks(CHUNK):
-                yield council.hear(part, prior=prior)
+                yield council.predict(part, TargetInfo(prior=prior))
 
     def _source_to_compare(self) -> Labelled | None:
         """The source's rows, to find shifts; a loaded model does without them and warns."""
@@ -344,12 +335,12 @@ class CouncilMethod(ExplainableMethod):
         with self._threads():
             if target is None:  # as in `pseudo_label`
                 council = council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), windows, prior=prior)
+                hearing = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
             else:
-                hearing = council.hear(windows, prior=prior)
+                hearing = council.predict(windows, TargetInfo(prior=prior))
         source, parameters, D = self._codes_of_source, self.parameters, windows.n_channels
         same = prior is None and target is not None  # `predict_proba` would hear the same
-        undone = as_undone(council, windows)
+        undone = council.undo_shifts(windows)
         codes = source.encode(undone)
         distances = self.channel_distances(source.count(windows) if target is None else target.counts)
         return CouncilExplanation(
@@ -362,12 +353,12 @@ class CouncilMethod(ExplainableMethod):
             mode=self.mode,
             patch_length=source.book.patch_length,
             windows=np.arange(len(windows)),
-            signals=signals_of(undone),
+            signals=undone.with_nan(),
             nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
             code_log_probabilities=class_log_probabilities(
                 source.class_counts, parameters.smoothing, parameters.epsilon
             ),
-            **parts_of(council, windows, hearing, channel_names),
+            **explanation_fields(council, windows, hearing, channel_names),
         )
 
     def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
@@ -384,7 +375,7 @@ class CouncilMethod(ExplainableMethod):
             target_shares=target.shares,
             smoothing=parameters.smoothing,
             epsilon=parameters.epsilon,
-            undone=undone_by(council, channel_names),
+            undone=council.undone(channel_names),
         )
 
     def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
@@ -412,11 +403,11 @@ class CouncilMethod(ExplainableMethod):
         return {"source": self._source_seconds, **adapted}
 
     @property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> AccuracyEstimate | None:
         return self.council.estimate
 
-    def standings(self) -> list[Standing]:
-        return sorted(self.council.standings(), key=lambda standing: -standing.accuracy)
+    def standings(self) -> list[SeatAccuracy]:
+        return sorted(self.council.seat_accuracies(), key=lambda standing: -standing.accuracy)
 
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         search = self.council.shifts
@@ -557,7 +548,7 @@ class _WindowStream:
 
     def adapt(self, parts: Iterable[Windows], n: int) -> TransitionCounts:
         """Count all windows, and adapt to an evenly spaced sample of them."""
-        method, chosen, first, kept, counts = self._method, evenly_spaced(n, MOST), 0, [], None
+        method, chosen, first, kept, counts = self._method, evenly_spaced(n, MAX_WINDOWS), 0, [], None
         for part in parts:
             rows = chosen[(chosen >= first) & (chosen < first + len(part))] - first
             kept.append(part[rows])

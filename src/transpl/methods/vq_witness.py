@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transpl.council.witnesses.base import Arrays, Floats, Sight, as_arrays, register
 from transpl.council.witnesses.codes import TransitionWitness
+from transpl.council.witnesses.witness import Arrays, Floats, ViewedWindows, as_arrays, register
 from transpl.methods.method_settings import SourceSettings
 from transpl.nn import Execution, Network, NetworkSettings, coarse_codes, cpu_threads, labelled_rows, train_network
 from transpl.windows import Labelled, Windows
@@ -36,14 +36,14 @@ class VQ(TransitionWitness):
     def n_codes(self) -> int:
         return self._trained.settings.n_coarse
 
-    def prepare(self, source: Sight) -> None:
+    def prepare(self, source: ViewedWindows) -> None:
         patch = SourceSettings().patch_length
         self.patch_length = max(1, min(patch, int(source.lengths.min()) // 2))
 
-    def rows(self, sight: Sight) -> NDArray:
-        n, D, _ = sight.values.shape
-        lengths = np.broadcast_to(sight.lengths[:, None, None], (n, D, 1))
-        return np.concatenate([sight.values, lengths], axis=2, dtype=np.float32)
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        n, D, _ = viewed.values.shape
+        lengths = np.broadcast_to(viewed.lengths[:, None, None], (n, D, 1))
+        return np.concatenate([viewed.values, lengths], axis=2, dtype=np.float32)
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         """Train the network, unless there is one already, and count the transitions of its codes."""

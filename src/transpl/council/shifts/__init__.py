@@ -1,7 +1,6 @@
-"""What a sensor may have suffered, in words a person understands, and how it is found and undone without labels."""
+"""Sensor shifts: found without labels, described in plain words, and undone."""
 
 from transpl.council.shifts.search import Candidate, ShiftSearch, find_shift
-from transpl.council.shifts.shift import KINDS, Shift
-from transpl.council.shifts.triads import TURNS, find_triads
+from transpl.council.shifts.shift import KINDS, TURNS, Shift, find_triads, is_rotation_rate
 
-__all__ = ["KINDS", "TURNS", "Candidate", "Shift", "ShiftSearch", "find_shift", "find_triads"]
+__all__ = ["KINDS", "TURNS", "Candidate", "Shift", "ShiftSearch", "find_shift", "find_triads", "is_rotation_rate"]

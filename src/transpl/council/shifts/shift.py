@@ -1,10 +1,12 @@
-"""One thing that a sensor suffered: how it is put on windows, taken off them, told and stored."""
+"""Sensor shifts: how each is applied, undone, described and stored; the axes of sensors and the turns of the cube."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,13 @@ from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
 from transpl._utils.errors import check_choice, check_positive, invalid
-from transpl.council.shifts.triads import Triad, Turn, turn_trace
 from transpl.windows import name_channels
+
+Triad = tuple[int, int, int]
+Turn = tuple[tuple[int, int, int], tuple[int, int, int]]  # axis d shows sign[d] times axis order[d]
+
+_AXIS = re.compile(r"^(?P<before>.*)(?P<gap>[_\-. ]?)(?P<axis>[xyzXYZ])(?P<after>(?:[_\-. ].*)?)$")
+_ROTATION_RATE = re.compile(r"gyr|omega|rot|ang|(^|[_\-. ])w$", re.IGNORECASE)
 
 KINDS = ("dead", "unit", "turn", "mirror", "flip", "swap", "pace")
 _GEOMETRY = ("turn", "mirror", "flip", "swap")
@@ -23,14 +30,28 @@ _DEGREES_BY_TRACE = {3: 0, 1: 90, 0: 120, -1: 180}
 
 @dataclass(frozen=True)
 class Shift:
-    """What happened to the sensors of a target, seen from the source; kind "none" is nothing.
+    """What happened to the sensors of a target, compared with the source.
 
-    order, signs : channel d of the target shows signs[d] times what channel order[d] of the source would ("turn" of
-        whole triads, "mirror", "flip" of single channels, "swap")
-    factors : channel d of the target shows factors[d] times the source's number ("unit")
-    rate : the target has `rate` samples where the source has one ("pace")
-    triads : the channels x, y, z that turned together ("turn")
-    dead, fill : channels of the target that show nothing, and the value each is set to ("dead")
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`, or "none".
+    order, signs : tuples of int
+        Channel d of the target shows signs[d] times what channel order[d] of the source would ("turn" of whole triads,
+        "mirror", "flip" of single channels, "swap").
+    factors : tuple of float
+        Channel d of the target shows factors[d] times the source's value ("unit").
+    rate : float
+        The target has `rate` samples per sample of the source ("pace").
+    triads : tuple of triads
+        The channels x, y, z that turned together ("turn").
+    dead, fill : tuples
+        Channels of the target that show nothing, and the value that each is set to ("dead").
+
+    Examples
+    --------
+    >>> Shift.swap(0, 1, n_channels=3).sentence(["x", "y", "z"])
+    'x and y are swapped: undone.'
     """
 
     kind: str = "none"
@@ -60,7 +81,7 @@ class Shift:
 
     @classmethod
     def turn(cls, turn: Turn, triads: Sequence[Triad], n_channels: int) -> Shift:
-        """All triads of a device turned alike."""
+        """Turn all triads of a device alike."""
         order, signs = list(range(n_channels)), [1] * n_channels
         for triad in triads:
             for axis, channel in enumerate(triad):
@@ -69,18 +90,18 @@ class Shift:
 
     @classmethod
     def flip(cls, channels: Sequence[int], n_channels: int, kind: str = "flip") -> Shift:
-        """The sign of some channels changed: of one by a plug the wrong way round, of several by a mirror."""
+        """Change the sign of some channels: of one by reversed polarity, of several by a mirror."""
         signs = tuple(-1 if d in channels else 1 for d in range(n_channels))
         return cls(kind, tuple(range(n_channels)), signs)
 
     @classmethod
     def swap(cls, first: int, second: int, n_channels: int) -> Shift:
-        """Two channels changed places."""
+        """Exchange two channels."""
         other = {first: second, second: first}
         return cls("swap", tuple(other.get(d, d) for d in range(n_channels)), (1,) * n_channels)
 
     def cause(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Put the shift on windows (n, channels, T) of the source; a copy. "pace" may change their length."""
+        """Apply the shift to windows (n, channels, T) of the source; "pace" may change their length."""
         self._check(values)
         if self.kind in _GEOMETRY:
             return values[:, list(self.order)] * np.asarray(self.signs, values.dtype)[:, None]
@@ -91,10 +112,9 @@ class Shift:
         return self._blanked(values)
 
     def undo(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Take the shift off windows (n, channels, T) of the target; a copy of the same shape.
+        """Remove the shift from windows (n, channels, T) of the target; the shape stays.
 
-        After "pace" a window that became longer is cut to its middle, one that became shorter goes on as its own
-        mirror image.
+        After "pace" a longer window is cut to its middle, a shorter one is continued by its mirror image.
         """
         self._check(values)
         if self.kind in _GEOMETRY:
@@ -108,11 +128,11 @@ class Shift:
         return self._blanked(values)
 
     def undo_source(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What must happen to the source: a channel that is dead in the target says nothing there either."""
+        """Blank channels of the source that are dead in the target."""
         return self._blanked(values)
 
     def sentence(self, channel_names: Sequence[str] | None = None) -> str:
-        """The shift in one sentence."""
+        """Describe the shift in one sentence."""
         n = max(len(self.order), len(self.factors), max(self.dead, default=-1) + 1)
         names = name_channels(None, n) if channel_names is None else tuple(channel_names)
         flipped = [names[d] for d, sign in enumerate(self.signs) if sign < 0]
@@ -135,7 +155,7 @@ class Shift:
         return "No shift that could be undone was found."
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; the keys stay."""
+        """Return plain data with stable keys."""
         return {
             "kind": self.kind,
             "order": list(self.order),
@@ -149,7 +169,7 @@ class Shift:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Shift:
-        """Read what `to_json` wrote."""
+        """Restore the shift from the result of `to_json`."""
         try:
             lists = {key: tuple(data[key]) for key in ("order", "signs", "factors", "dead", "fill")}
             triads = tuple((x, y, z) for x, y, z in data["triads"])
@@ -170,7 +190,7 @@ class Shift:
         return blank
 
     def _angle(self) -> str:
-        """Angle and axis of the turn, read off the first triad."""
+        """Describe angle and axis of the turn by the first triad."""
         triad = self.triads[0]
         order = tuple(triad.index(self.order[d]) for d in triad)
         signs = tuple(self.signs[d] for d in triad)
@@ -188,7 +208,7 @@ class Shift:
 
 
 def resampled(values: NDArray[Any], rate: float) -> NDArray[Any]:
-    """Windows with `rate` samples where there was one, low-pass filtered so that nothing folds back."""
+    """Resample windows to `rate` samples per sample, with a low-pass filter against aliasing."""
     ratio = Fraction(rate).limit_denominator(_LARGEST_DENOMINATOR)
     if ratio == 1:
         return values.copy()
@@ -196,7 +216,7 @@ def resampled(values: NDArray[Any], rate: float) -> NDArray[Any]:
 
 
 def _of_length(values: NDArray[Any], T: int) -> NDArray[Any]:
-    """The middle T samples of longer windows; shorter ones continued by their mirror image."""
+    """Return the middle T samples of longer windows; continue shorter ones by their mirror image."""
     spare = values.shape[2] - T
     if spare >= 0:
         return values[:, :, spare // 2 : spare // 2 + T]
@@ -205,3 +225,79 @@ def _of_length(values: NDArray[Any], T: int) -> NDArray[Any]:
 
 def _scaled(values: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
     return (values * factors[:, None]).astype(values.dtype)
+
+
+def _turns() -> tuple[Turn, ...]:
+    """Return all 24 rotations of the cube, the identity first."""
+    found = []
+    for order in permutations(range(3)):
+        for signs in product((1, -1), repeat=3):
+            matrix = np.zeros((3, 3))
+            matrix[range(3), order] = signs
+            if np.linalg.det(matrix) > 0:
+                found.append((order, signs))
+    return tuple(sorted(found, key=lambda turn: (-turn_trace(turn), turn)))  # type: ignore[arg-type]
+
+
+def turn_trace(turn: Turn) -> int:
+    """Return the trace of a rotation matrix, 1 + 2 cos(angle)."""
+    order, signs = turn
+    return sum(sign for axis, (source, sign) in enumerate(zip(order, signs, strict=True)) if axis == source)
+
+
+TURNS: tuple[Turn, ...] = _turns()
+
+
+def find_triads(
+    triads: Sequence[Sequence[int | str]] | None, channel_names: Sequence[str] | None, n_channels: int
+) -> tuple[Triad, ...]:
+    """Return triads (the x, y, z of one sensor) as channel numbers: those given, or those found in channel names.
+
+    Names form a triad if they differ only in one letter x, y, z: ax ay az, acc_x acc_y acc_z, accX accY accZ.
+
+    >>> find_triads(None, ["temperature", "acc_x", "acc_y", "acc_z"], 4)
+    ((1, 2, 3),)
+    """
+    if triads is None:
+        return _named_triads(channel_names) if channel_names is not None else ()
+    found = []
+    for triad in triads:
+        if isinstance(triad, str) or len(triad) != 3:
+            raise invalid("triads", expected="three channels each", got=repr(triad), advice="Name x, y and z.")
+        x, y, z = (_channel(channel, channel_names, n_channels) for channel in triad)
+        found.append((x, y, z))
+    flat = [channel for triad in found for channel in triad]
+    if len(set(flat)) < len(flat):
+        raise invalid("triads", expected="every channel at most once", got=list(triads), advice="Name each once.")
+    return tuple(found)
+
+
+def is_rotation_rate(triad: Triad, channel_names: Sequence[str] | None) -> bool:
+    """Whether a triad is a gyroscope by its names; a mirror changes other signs of a rotation rate."""
+    if channel_names is None:
+        return False
+    name = _AXIS.match(channel_names[triad[0]])
+    return bool(_ROTATION_RATE.search(name["before"] if name else channel_names[triad[0]]))
+
+
+def _named_triads(channel_names: Sequence[str]) -> tuple[Triad, ...]:
+    axes: dict[tuple[str, ...], dict[str, int]] = {}
+    for channel, name in enumerate(channel_names):
+        match = _AXIS.match(name)
+        if match:
+            stem = (match["before"], match["gap"], match["after"])
+            axes.setdefault(stem, {}).setdefault(match["axis"].lower(), channel)
+    return tuple((of["x"], of["y"], of["z"]) for of in axes.values() if len(of) == 3)
+
+
+def _channel(channel: int | str, channel_names: Sequence[str] | None, n_channels: int) -> int:
+    if isinstance(channel, str):
+        if channel_names is None or channel not in channel_names:
+            names = "none" if channel_names is None else ", ".join(channel_names)
+            expected = f"names of channels ({names})"
+            raise invalid("triads", expected=expected, got=repr(channel), advice="Check the name.")
+        return list(channel_names).index(channel)
+    if isinstance(channel, bool) or not isinstance(channel, int | np.integer) or not 0 <= channel < n_channels:
+        expected = f"channel names or numbers in 0..{n_channels - 1}"
+        raise invalid("triads", expected=expected, got=repr(channel), advice="Count channels from 0.")
+    return int(channel)

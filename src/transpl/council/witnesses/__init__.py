@@ -1,5 +1,5 @@
-"""The witnesses, one file each."""
+"""The witnesses, one file each, and the contract that they follow."""
 
-from transpl.council.witnesses.base import Sight, Witness, find, names, register
+from transpl.council.witnesses.witness import ViewedWindows, Witness, find, names, register
 
-__all__ = ["Sight", "Witness", "find", "names", "register"]
+__all__ = ["ViewedWindows", "Witness", "find", "names", "register"]

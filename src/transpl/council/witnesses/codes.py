@@ -1,4 +1,4 @@
-"""The paper's idea without a network: patches become codes by k-means; classes differ in which code follows which."""
+"""The paper's idea without a network: k-means codes of patches, and the transition matrices of each class."""
 
 from __future__ import annotations
 
@@ -10,20 +10,28 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl.council.patch_codes import PatchCodes
-from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, as_arrays, register, with_all_classes
-from transpl.markov import each_transition
+from transpl.council.witnesses.witness import (
+    Arrays,
+    Floats,
+    ViewedWindows,
+    Witness,
+    as_arrays,
+    register,
+    with_all_classes,
+)
+from transpl.markov import TransitionCounts, each_transition
 from transpl.windows import Windows
 
 N_CODES = 8
 PATCH_LENGTH = 8
-_PSEUDOCOUNT = 0.1  # per transition: a row that was hardly visited says little
-_NEVER = -1e3  # log likelihood of a class without any window, under that of the others
+_PSEUDOCOUNT = 0.1  # per transition, so that a rarely visited row says little
+_ABSENT = -1e3  # added to the lowest log likelihood for classes without any window
 
 
 class TransitionWitness(Witness):
     r"""softmax_k \sum_d \sum_t log p(s_{t+1} | s_t, k, d), the product of the class transition matrices of codes.
 
-    Its rows are codes (n, D, N), -1 behind the end of a shorter window. Subclasses say where codes come from.
+    Rows are codes (n, D, N), -1 behind the end of a shorter window. Subclasses define where they come from.
     """
 
     per_column = False
@@ -34,12 +42,7 @@ class TransitionWitness(Witness):
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         self.n_classes, n_codes = n_classes, self.n_codes
-        D = rows.shape[1]
-        inside = (rows[..., :-1] >= 0) & (rows[..., 1:] >= 0)
-        window, channel, t = np.nonzero(inside)
-        counts = np.zeros((n_classes, D, n_codes, n_codes))
-        at = (y[window], channel, rows[window, channel, t], rows[window, channel, t + 1])
-        np.add.at(counts, at, 1)
+        counts = TransitionCounts.from_codes(rows, n_codes, y, n_classes).counts
         smooth = counts + _PSEUDOCOUNT
         self.log_p = np.log(smooth / smooth.sum(axis=3, keepdims=True))
         self.shown = counts.sum(axis=(1, 2, 3)) > 0
@@ -48,7 +51,7 @@ class TransitionWitness(Witness):
     def log_likelihoods(self, rows: NDArray) -> Floats:
         r"""\sum_d \sum_t log p(s_{t+1} | s_t, k, d), (n, K)."""
         found = each_transition(rows, self.log_p).sum(axis=(1, 2))
-        found[:, ~self.shown] = found.min(axis=1, keepdims=True) + _NEVER
+        found[:, ~self.shown] = found.min(axis=1, keepdims=True) + _ABSENT
         return found
 
     def answer(self, rows: NDArray) -> Floats:
@@ -66,13 +69,12 @@ class Codes(TransitionWitness):
     def n_codes(self) -> int:
         return self.book.n_codes
 
-    def prepare(self, source: Sight) -> None:
+    def prepare(self, source: ViewedWindows) -> None:
         length = min(PATCH_LENGTH, int(source.lengths.min()) // 2)
         self.book = PatchCodes.fit(_windows(source), n_codes=N_CODES, patch_length=max(length, 1), seed=self.seed)
 
-    def rows(self, sight: Sight) -> NDArray:
-        """Codes (n, D, N); -1 behind the end of a shorter window."""
-        return self.book.codes(_windows(sight))
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        return self.book.codes(_windows(viewed))
 
     def arrays(self) -> Arrays:
         book = self.book
@@ -86,5 +88,5 @@ class Codes(TransitionWitness):
         return self
 
 
-def _windows(sight: Sight) -> Windows:
-    return Windows(sight.values, sight.lengths)
+def _windows(viewed: ViewedWindows) -> Windows:
+    return Windows(viewed.values, viewed.lengths)

@@ -1,8 +1,7 @@
-"""Random convolutions, summed up by how often and how strongly they respond, and a linear classifier on top.
+"""Logistic regression on how often and how strongly random convolutions respond.
 
 After Dempster, Petitjean and Webb 2020, ROCKET: exceptionally fast and accurate time series classification using random
-convolutional kernels. Here kernels see several channels, and thresholds are quantiles of what they respond to the
-source.
+convolutional kernels. Here kernels cover several channels, and thresholds are quantiles of the responses to the source.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl.council.witnesses.base import Arrays, Sight, as_arrays, register
 from transpl.council.witnesses.linear import LinearWitness
+from transpl.council.witnesses.witness import Arrays, ViewedWindows, as_arrays, register
 
 N_KERNELS = 1000
 LENGTH = 9
 _DILATIONS = (1, 2, 4, 8)
 _FOR_THRESHOLDS = 64  # windows
-_AT_ONCE = 1 << 22  # responses in memory: about what stays in the processor's cache
+_AT_ONCE = 1 << 22  # responses in memory, about what the processor's cache holds
 
 
 @register
@@ -27,27 +26,25 @@ class Kernels(LinearWitness):
     """Logistic regression on the responses of random convolutions."""
 
     name = "kernels"
-    strength = 0.01
+    C = 0.01
 
-    def prepare(self, source: Sight) -> None:
-        """Draw kernels for windows of this shape; thresholds are random quantiles of their responses."""
+    def prepare(self, source: ViewedWindows) -> None:
+        """Draw kernels for windows of this shape, and thresholds as random quantiles of their responses."""
         random = np.random.default_rng(self.seed)
         D, T = source.values.shape[1:]
         usable = [d for d in _DILATIONS if d * (LENGTH - 1) < 0.6 * T] or [1]
         self.dilations = np.repeat(usable, N_KERNELS // len(usable))
         self.kernels = _draw(random, len(self.dilations), D)
         some = source.values[random.permutation(len(source.values))[:_FOR_THRESHOLDS]]
-        at = random.uniform(0, 1, len(self.dilations))
-        self.thresholds = np.concatenate(
-            [
-                np.array([np.quantile(r[:, :, i], q) for i, q in enumerate(at[self.dilations == d])], np.float32)
-                for d in usable
-                for r in [self._responses(some, d)]
-            ]
-        )
+        levels = random.uniform(0, 1, len(self.dilations))
+        thresholds: list[float] = []
+        for d in usable:
+            responses = self._responses(some, d)
+            thresholds += [np.quantile(responses[:, :, i], q) for i, q in enumerate(levels[self.dilations == d])]
+        self.thresholds = np.array(thresholds, np.float32)
 
-    def rows(self, sight: Sight) -> NDArray:
-        return sight.once("kernels", self._summed_up)
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        return viewed.features("kernels", self._features)
 
     def arrays(self) -> Arrays:
         prepared = as_arrays(dilations=self.dilations, kernels=self.kernels, thresholds=self.thresholds)
@@ -57,8 +54,8 @@ class Kernels(LinearWitness):
         self.dilations, self.kernels, self.thresholds = (arrays[k] for k in ("dilations", "kernels", "thresholds"))
         return super().restore(arrays, n_classes)
 
-    def _summed_up(self, values: NDArray) -> NDArray:
-        """The share of time above the threshold and the maximum of every kernel's response, (n, 2 * kernels)."""
+    def _features(self, values: NDArray) -> NDArray:
+        """Return the share of time above the threshold and the maximum of each kernel's response, (n, 2 * kernels)."""
         n, _, T = values.shape
         at_once = max(1, _AT_ONCE // (T * len(self.dilations)))
         found = []
@@ -72,7 +69,7 @@ class Kernels(LinearWitness):
         return np.concatenate(found)
 
     def _responses(self, values: NDArray, dilation: int) -> NDArray[np.float32]:
-        """(n, places, kernels of this dilation); windows are padded with zeros, their mean in most views."""
+        """Return (n, places, kernels of this dilation); windows are padded with zeros, their mean in most views."""
         n, D, _ = values.shape
         pad = dilation * (LENGTH // 2)
         padded = np.pad(np.asarray(values, np.float32), ((0, 0), (0, 0), (pad, pad)))
@@ -84,7 +81,7 @@ class Kernels(LinearWitness):
 
 
 def _draw(random: np.random.Generator, n: int, D: int) -> NDArray[np.float32]:
-    """Kernels (n, D * LENGTH) with mean 0, each on a random number of channels: few are as likely as many."""
+    """Draw n kernels (n, D * LENGTH) of mean 0 on random channels, whose number is uniform on a log scale."""
     w = random.normal(size=(n, D, LENGTH))
     w -= w.mean(axis=2, keepdims=True)
     n_channels = np.minimum(2 ** random.uniform(0, np.log2(D + 1), n), D).astype(int)

@@ -1,7 +1,8 @@
-"""Logistic regression on statistics of the window."""
+"""Logistic regression on statistics of the window, and these statistics."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -9,26 +10,35 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, as_arrays, register, with_all_classes
-from transpl.council.witnesses.statistics import statistics
+from transpl.council.witnesses.witness import (
+    Arrays,
+    Floats,
+    ViewedWindows,
+    Witness,
+    as_arrays,
+    register,
+    with_all_classes,
+)
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+BANDS = 11  # of the spectrum, equally wide in octaves
+_MAX_PAIRS = 120  # all pairs of sixteen channels
+_MIN_POWER = 1e-6  # per time step, so that silence has a finite logarithm
 
 
 class LinearWitness(Witness):
-    r"""softmax_k [ w_k \cdot x + b_k ] on rows x of numbers; classes that were never shown are next to impossible.
+    r"""softmax_k [ w_k \cdot x + b_k ] of rows x; classes without source windows are next to impossible."""
 
-    strength : C of scikit-learn's LogisticRegression, the inverse of the ridge
-    """
-
-    strength = 0.1
+    C = 0.1  # of LogisticRegression, the inverse of the ridge penalty
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         self.n_classes, self.classes = n_classes, np.unique(y)
         self.weights, self.bias = np.zeros((len(self.classes), rows.shape[1])), np.zeros(len(self.classes))
         if len(self.classes) > 1:
-            model = LogisticRegression(C=self.strength, max_iter=1000).fit(rows, y)
-            one_sided = len(model.coef_) < len(self.classes)  # of two classes only the log odds are fitted
-            self.weights = np.concatenate([-model.coef_ / 2, model.coef_ / 2]) if one_sided else model.coef_
-            self.bias = np.concatenate([-model.intercept_ / 2, model.intercept_ / 2]) if one_sided else model.intercept_
+            model = LogisticRegression(C=self.C, max_iter=1000).fit(rows, y)
+            self.weights, self.bias = model.coef_, model.intercept_
+            if len(self.classes) == 2:  # scikit-learn keeps only the log odds
+                self.weights, self.bias = (np.concatenate([-each / 2, each / 2]) for each in (self.weights, self.bias))
         return self
 
     def answer(self, rows: NDArray) -> Floats:
@@ -50,5 +60,45 @@ class Linear(LinearWitness):
 
     name = "linear"
 
-    def rows(self, sight: Sight) -> NDArray:
-        return sight.once("statistics", statistics)
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        return viewed.features("statistics", statistics)
+
+
+def statistics(values: NDArray) -> Floats:
+    """Describe windows (n, D, T) by level, spread, quantiles, spectrum and products of channels, (n, F).
+
+    `statistic_names` has the names of the columns.
+    """
+    x = np.asarray(values, np.float64)
+    n, _, T = x.shape
+    level = x.mean(axis=2)
+    steps = np.diff(x, axis=2).std(axis=2) if T > 1 else np.zeros_like(level)
+    blocks = [level, x.std(axis=2), steps, *np.quantile(x, QUANTILES, axis=2)]
+    centred = x - level[:, :, None]
+    power = np.abs(np.fft.rfft(centred, axis=2)) ** 2
+    blocks += [np.log(power[:, :, a:b].sum(axis=2) + _MIN_POWER * T) for a, b in _bands(T)]
+    first, second = _channel_pairs(x.shape[1])
+    blocks.append(np.einsum("npt,npt->np", centred[:, first], centred[:, second]) / T)
+    return np.concatenate(blocks, axis=1).reshape(n, -1)
+
+
+def statistic_names(channel_names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (channel, quantity) for each column of `statistics`; products join two channels by " x "."""
+    quantities = ["mean", "deviation", "deviation of steps"]
+    quantities += [f"{100 * q:g} % quantile" for q in QUANTILES]
+    quantities += [f"energy in band {b + 1} of {BANDS}" for b in range(BANDS)]
+    names = [(channel, quantity) for quantity in quantities for channel in channel_names]
+    first, second = _channel_pairs(len(channel_names))
+    return names + [(f"{channel_names[a]} x {channel_names[b]}", "product") for a, b in zip(first, second, strict=True)]
+
+
+def _bands(T: int) -> list[tuple[int, int]]:
+    """Return ranges of bins of the spectrum, from the lowest frequency above 0; short windows have empty ranges."""
+    bins = T // 2 + 1
+    edges = np.round(np.geomspace(1, max(bins, 2), BANDS + 1)).astype(int)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def _channel_pairs(D: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    first, second = np.triu_indices(D, 1)
+    return first[:_MAX_PAIRS], second[:_MAX_PAIRS]

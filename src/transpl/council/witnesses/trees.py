@@ -1,4 +1,4 @@
-"""Many random trees on statistics of the window."""
+"""Extremely randomised trees on statistics of the window."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
 
-from transpl.council.witnesses.base import Arrays, Floats, Sight, Witness, as_arrays, register, with_all_classes
-from transpl.council.witnesses.statistics import statistics
+from transpl.council.witnesses.linear import statistics
+from transpl.council.witnesses.witness import (
+    Arrays,
+    Floats,
+    ViewedWindows,
+    Witness,
+    as_arrays,
+    register,
+    with_all_classes,
+)
 
 N_TREES = 200
 _AT_ONCE = 1 << 22  # windows times trees
@@ -20,13 +28,13 @@ _LEAF = -1
 class Trees(Witness):
     """Extremely randomised trees (Geurts, Ernst and Wehenkel 2006) on the same statistics as `linear`.
 
-    After learning, the forest is plain arrays: one row per node of all trees, one after the other.
+    The forest is kept as plain arrays with one row per node, tree after tree, so that it can be saved without pickle.
     """
 
     name = "trees"
 
-    def rows(self, sight: Sight) -> NDArray:
-        return sight.once("statistics", statistics)
+    def rows(self, viewed: ViewedWindows) -> NDArray:
+        return viewed.features("statistics", statistics)
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
         forest = ExtraTreesClassifier(N_TREES, min_samples_leaf=2, random_state=self.seed, n_jobs=1)
@@ -34,15 +42,11 @@ class Trees(Witness):
         trees = [estimator.tree_ for estimator in forest.estimators_]
         self.n_classes, self.classes = n_classes, forest.classes_.astype(np.int64)
         self.roots = np.concatenate([[0], np.cumsum([tree.node_count for tree in trees])[:-1]]).astype(np.int64)
-        self.left, self.right = (
-            np.concatenate(
-                [
-                    np.where(getattr(t, f"children_{side}") < 0, _LEAF, getattr(t, f"children_{side}") + root)
-                    for t, root in zip(trees, self.roots, strict=True)
-                ]
-            ).astype(np.int32)
-            for side in ("left", "right")
-        )
+        shifts = np.repeat(self.roots, [tree.node_count for tree in trees])
+        left = np.concatenate([tree.children_left for tree in trees])
+        right = np.concatenate([tree.children_right for tree in trees])
+        self.left = np.where(left < 0, _LEAF, left + shifts).astype(np.int32)
+        self.right = np.where(right < 0, _LEAF, right + shifts).astype(np.int32)
         self.feature = np.concatenate([tree.feature for tree in trees]).astype(np.int32)
         self.threshold = np.concatenate([tree.threshold for tree in trees])
         shares = np.concatenate([tree.value[:, 0, :] for tree in trees])
@@ -56,7 +60,7 @@ class Trees(Witness):
         return with_all_classes(np.concatenate(parts), self.classes, self.n_classes, least=1e-3)
 
     def _mean_share(self, x: NDArray[np.float32]) -> Floats:
-        """The mean over trees of the class shares in the leaf where each row ends."""
+        """Return the mean over trees of the class shares in the leaf that each row reaches."""
         node = np.tile(self.roots, (len(x), 1))
         row = np.arange(len(x))[:, None]
         while True:

@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl._utils.errors import InputError, check_int, invalid
+from transpl.council.council import Council, CouncilAnswer
+from transpl.council.witnesses.linear import Linear, statistic_names
 from transpl.markov import BaseExplanation, Explanation, TransitionEvidence, each_transition
 from transpl.markov.contributions import difference, evidence_table, largest, top_transitions
 from transpl.markov.explanation import listed, read_explanation
+from transpl.windows import Windows
 
 Floats = NDArray[np.float64]
 
@@ -320,6 +323,35 @@ class CouncilExplanation(BaseExplanation):
             FeatureEvidence(*self.feature_names[f], float(self.features[0, f]), float(parts[f]))  # type: ignore[index]
             for f in chosen
         )
+
+
+def explanation_fields(
+    council: Council, windows: Windows, answer: CouncilAnswer, channel_names: Sequence[str]
+) -> dict[str, Any]:
+    """Return the fields of a `CouncilExplanation` that say which seat contributed what to the answer for windows."""
+    found = {
+        "evidence": answer.evidence,
+        "bias": answer.bias,
+        "rest": answer.rest,
+        "seat_answers": answer.seat_answers,
+        "seats": tuple(council.seat_names),
+        "accuracies": np.array([each.accuracy for each in council.seat_accuracies()]),
+    }
+    linear = [at for at, seat in enumerate(council.seats) if isinstance(seat.witness, Linear)]
+    if not linear:
+        return found
+    best = max(linear, key=lambda at: found["accuracies"][at])
+    witness, rows = council.seats[best].witness, council.rows(best, windows)
+    assert isinstance(witness, Linear)
+    weights, bias = np.zeros((council.n_classes, rows.shape[1])), np.full(council.n_classes, -np.inf)
+    weights[witness.classes], bias[witness.classes] = witness.weights, witness.bias
+    return found | {
+        "features": rows,
+        "feature_weights": weights,
+        "feature_bias": bias,
+        "feature_names": tuple(statistic_names(channel_names)),
+        "linear_view": council.seats[best].view,
+    }
 
 
 def witness_in_words(witness: str, view: str) -> str:

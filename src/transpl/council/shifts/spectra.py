@@ -1,4 +1,4 @@
-r"""How well labelled windows explain others: the likelihood of their gravity and cross-spectra, class by class.
+r"""How well labelled windows explain others: the likelihood of gravity and cross-spectra, and of spectral shapes.
 
 With \hat x_b^c the Fourier coefficients of channel c in band b, one window has the features
 
@@ -6,8 +6,9 @@ With \hat x_b^c the Fourier coefficients of channel c in band b, one window has 
     a_cb = log |\hat x_b^c|                             how much a channel moves
     r_cdb + i q_cdb = <\hat x_b^c, \hat x_b^d> / (|\hat x_b^c| |\hat x_b^d|)        how two channels move together
 
-The phase q says which of two axes leads: people differ in how much they move, less in the order in which axes move.
-A permutation of channels with signs permutes these features with signs, so a hypothesis costs no new transform.
+The phase q says which of two axes leads: people differ in how much they move, but less in the order in which axes move.
+A permutation of channels with signs permutes these features with signs, so a hypothesis needs no new transform. Another
+sampling rate or pace shifts the shape of the spectrum along the frequencies.
 """
 
 from __future__ import annotations
@@ -21,22 +22,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from transpl.council.shifts.shift import resampled
+
 Floats = NDArray[np.float64]
 Group = tuple[int, ...]
 
 BANDS = (0.0, 1 / 32, 1 / 16, 1 / 8, 0.501)  # edges in cycles per sample
 PEOPLE_DIFFER = 1.0  # variance between people, as a share of a feature's mean square in the source
-DEGREES_OF_FREEDOM = 4.0  # Student's t: one feature far off says little
-_QUIET = 1e-2  # of a channel's usual amplitude in a band: less is noise, whose phase says nothing
+DEGREES_OF_FREEDOM = 4.0  # of Student's t, so that one outlying feature says little
+_QUIET = 1e-2  # of a channel's usual amplitude in a band; the phase of weaker noise means nothing
 _TINY = 1e-12
+
+RATES = (1.0, 0.5, 2 / 3, 0.8, 1.25, 1.5, 2.0)  # 1, no change, first
+_PACE_BANDS = np.geomspace(1 / 64, 1 / 2, 9)  # edges in cycles per sample, independent of window length
+_NOISE = 1e-3  # of all energy; weaker bands depend on the sensor and on the resampling
+_PACE_PEOPLE_DIFFER = 0.3  # variance between people, added to that of a log band energy in the source
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Which column of the features belongs to which channels: D means, B D amplitudes, B P real, B P imaginary parts.
+class FeatureLayout:
+    """The columns of the features: D means, B D amplitudes, B P real and B P imaginary parts.
 
-    bands : the edges of the B bands that windows can show
-    first, second : (P,), the pairs of channels, first < second
+    Attributes
+    ----------
+    D : int
+    bands : tuple
+        The edges of the B bands that windows of this length contain.
+    first, second : (P,) int arrays
+        The pairs of channels, first < second.
     """
 
     D: int
@@ -45,8 +58,8 @@ class Layout:
     second: NDArray[np.int64]
 
     @classmethod
-    def of(cls, D: int, T: int) -> Layout:
-        """The layout for D channels and windows of T samples or more."""
+    def of(cls, D: int, T: int) -> FeatureLayout:
+        """Return the layout for D channels and windows of T samples or more."""
         frequencies = np.fft.rfftfreq(T)
         bands = tuple(edges for edges in pairwise(BANDS) if _inside(frequencies, edges).any())
         return cls(D, bands, *np.triu_indices(D, 1))
@@ -56,7 +69,7 @@ class Layout:
         return len(self.bands)
 
     def features(self, X: NDArray[Any]) -> Floats:
-        """(n, F) features of windows (n, D, T)."""
+        """Compute features (n, F) of windows (n, D, T)."""
         values = X.astype(np.float64)
         T = values.shape[2]
         means = values.mean(axis=2)
@@ -74,7 +87,7 @@ class Layout:
         return np.concatenate([means, *amplitudes, pairs.real, pairs.imag], axis=1)
 
     def moved(self, order: Sequence[int], signs: Sequence[int]) -> tuple[NDArray[np.int64], Floats]:
-        """(columns, signs), (F,) each: features(X[:, order] * signs) = features(X)[:, columns] * signs."""
+        """Return (columns, signs), (F,) each, with features(X[:, order] * signs) = features(X)[:, columns] * signs."""
         o, s = np.asarray(order), np.asarray(signs, np.float64)
         P = len(self.first)
         number = np.zeros((self.D, self.D), np.int64)
@@ -90,7 +103,7 @@ class Layout:
         return np.concatenate(columns), np.concatenate(signs_of)
 
     def pooled(self, values: Floats, groups: tuple[Group, ...]) -> Floats:
-        """Values (F,) averaged over the columns that a turn of a group may exchange."""
+        """Average values (F,) over the columns that a turn of a group can exchange."""
         of = np.zeros(self.D, np.int64)
         for number, group in enumerate(groups):
             of[list(group)] = number
@@ -110,12 +123,12 @@ class ClassModels:
     mean, variance : (K, F), of the classes that occur
     """
 
-    layout: Layout
+    layout: FeatureLayout
     mean: Floats
     variance: Floats
 
     @classmethod
-    def fit(cls, layout: Layout, f: Floats, y: NDArray[Any], groups: tuple[Group, ...]) -> ClassModels:
+    def fit(cls, layout: FeatureLayout, f: Floats, y: NDArray[Any], groups: tuple[Group, ...]) -> ClassModels:
         amplitudes = slice(layout.D, layout.D * (1 + layout.n_bands))
         size = (f**2).mean(axis=0)
         size[amplitudes] = f[:, amplitudes].var(axis=0)
@@ -128,7 +141,7 @@ class ClassModels:
         )
 
     def scores(self, f: Floats, moves: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Floats:
-        """log 1 / K \\sum_k p(f_i | k), (moves, n), had the source's channels been moved; the first move is none."""
+        """log 1 / K \\sum_k p(f_i | k), (moves, n), with the source's channels moved; the first move is none."""
         unmoved = self._columns(f, self.mean, self.variance)  # (K, n, F)
         total = unmoved.sum(axis=2)
         scores = np.empty((len(moves), len(f)))
@@ -142,10 +155,50 @@ class ClassModels:
 
     @staticmethod
     def _columns(f: Floats, mean: Floats, variance: Floats) -> Floats:
-        """Log densities up to a constant, (K, n, F)."""
+        """Return log densities up to a constant, (K, n, F)."""
         distance = (f - mean[:, None]) ** 2 / (DEGREES_OF_FREEDOM * variance[:, None])
         return -(DEGREES_OF_FREEDOM + 1) / 2 * np.log1p(distance) - 0.5 * np.log(variance)[:, None]
 
 
 def _inside(frequencies: NDArray[Any], edges: tuple[float, float]) -> NDArray[np.bool_]:
     return (frequencies > edges[0]) & (frequencies <= edges[1])
+
+
+def pace_scores(
+    source: NDArray[Any], y: NDArray[Any], target: NDArray[Any], groups: tuple[Group, ...]
+) -> NDArray[np.float64]:
+    r"""log 1 / K \sum_k N(e; m_k(r), v_k(r) + 0.3), (rates, windows), with e the log band energies of a target window.
+
+    m_k and v_k are mean and variance over the source windows of class k, resampled by r. The mean over bands is
+    subtracted, so that only the shape of a spectrum counts. The energy of a group (a triad or a single channel) is the
+    sum over its axes, which no turn changes.
+    """
+    seen = _spectral_shapes(target, groups)
+    classes = [y == label for label in np.unique(y)]
+    scores = np.empty((len(RATES), len(target)))
+    for row, rate in enumerate(RATES):
+        shapes = _spectral_shapes(resampled(source, rate), groups)
+        fits = []
+        for rows in classes:
+            variance = shapes[rows].var(axis=0) + _PACE_PEOPLE_DIFFER
+            distance = (seen - shapes[rows].mean(axis=0)) ** 2 / variance + np.log(variance)
+            fits.append(-0.5 * distance.sum(axis=(1, 2)))
+        scores[row] = logsumexp(fits, axis=0) - np.log(len(classes))
+    return scores
+
+
+def _spectral_shapes(values: NDArray[Any], groups: tuple[Group, ...]) -> NDArray[np.float64]:
+    """Return log energy per band minus its mean over bands, (n, groups, bands), independent of window length."""
+    T = values.shape[2]
+    centred = (values - values.mean(axis=2, keepdims=True)) * np.hanning(T)
+    channels = np.abs(np.fft.rfft(centred, axis=2)) ** 2
+    power = np.stack([channels[:, group].sum(axis=1) for group in groups], axis=1)
+    frequencies = np.fft.rfftfreq(T)
+    half = frequencies[1] / 2
+    edges = np.concatenate([[0.0], frequencies[:-1] + half, [frequencies[-1] + half]])
+    below = np.concatenate([np.zeros((*power.shape[:2], 1)), power.cumsum(axis=2)], axis=2)  # energy below each edge
+    right = np.clip(np.searchsorted(edges, _PACE_BANDS), 1, len(edges) - 1)
+    weight = (_PACE_BANDS - edges[right - 1]) / (edges[right] - edges[right - 1])
+    energy = np.diff(below[..., right - 1] * (1 - weight) + below[..., right] * weight, axis=2)
+    logs = np.log(energy + _NOISE * below[..., -1:] + 1e-12)
+    return logs - logs.mean(axis=2, keepdims=True)
