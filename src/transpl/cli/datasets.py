@@ -146,10 +146,10 @@ def make(
     force: Force = False,
 ) -> None:
     """Make a data set of your own recordings: one row per time step, one column per channel."""
-    from transpl.datasets.recordings.own import prepare_own
+    from transpl.datasets.recordings.make import prepare_recordings
 
     names = None if channels is None else [part.strip() for part in channels.split(",") if part.strip()]
-    npz = prepare_own(
+    npz = prepare_recordings(
         folder,
         name,
         label_col=label_col,
@@ -166,7 +166,7 @@ def make(
         test_share=test_share,
         seed=seed,
         force=force,
-        say=say,
+        log=say,
     )
     typer.echo(npz)
 

@@ -74,8 +74,8 @@ def read_and_say(path: Path, **reading: Any) -> Recordings:
 
     recordings = read_recordings(path, **reading)
     say(recordings.description)
-    for doubt in recordings.doubts:
-        say(f"note: {doubt}")
+    for line in recordings.warnings:
+        say(f"note: {line}")
     return recordings
 
 

@@ -67,8 +67,8 @@ def read_target(target: Any, channel_names: tuple[str, ...] | None) -> tuple[Tar
         found = target()
     if not isinstance(found, Recordings):
         return Target(found), channel_names
-    for doubt in found.doubts:
-        warnings.warn(doubt, stacklevel=2)
+    for line in found.warnings:
+        warnings.warn(line, stacklevel=2)
     if channel_names is not None and found.channel_names != channel_names:
         got, advice = ", ".join(found.channel_names), "If the source has no names, give them in its order."
         raise invalid("target", expected=f"channels {', '.join(channel_names)}", got=got, advice=advice)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from transpl._utils.errors import InputError, invalid, unreadable_file
 from transpl.windows import MAX_VALUE
 
+Text = NDArray[np.str_]
+
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _LOOKED_AT_ONCE = 200_000  # rows

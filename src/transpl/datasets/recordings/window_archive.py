@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from transpl._utils.errors import invalid, unreadable_file
 from transpl._utils.files import read_npz
 from transpl.datasets.prepared import as_names, as_str
-from transpl.datasets.recordings.cutting import Text
-from transpl.datasets.recordings.tables import as_text
+from transpl.datasets.recordings.tables import Text, as_text
 from transpl.windows import as_windows, name_channels
 
 _MAX_INT = 2**53  # up to here float64 holds every whole number

@@ -1,22 +1,22 @@
-"""Users' tables as a stream of rows: a csv a chunk at a time, a parquet file whole, words as numbers.
+"""Tables of a folder as streams of rows: a csv in chunks, a parquet file whole, words as indices.
 
-What a column is (a number, a clock, words) is settled by the first rows of a file, so nothing depends on the chunks.
+The first rows of a file decide what its columns are (numbers, a clock, words), so nothing depends on the chunks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
+from transpl.datasets.recordings.cutter import Ints, TableRows
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
 from transpl.datasets.recordings.tables import (
     CSV,
@@ -33,12 +33,11 @@ from transpl.datasets.recordings.tables import (
     time_column,
 )
 
-Ints = NDArray[np.int64]
-_HEAD = 10_000  # rows that settle what a column is
+_HEAD_ROWS = 10_000  # decide what a column is
 
 
 class Layout(NamedTuple):
-    """Which column is what; None for one that there is not. `channels` None: every numeric column left."""
+    """Columns by role, None where there is none. With `channels` None: every other numeric column."""
 
     label_col: str
     domain_col: str | None
@@ -48,33 +47,8 @@ class Layout(NamedTuple):
 
     @property
     def roles(self) -> list[str]:
-        """The columns that are no channels."""
+        """The columns that are not channels."""
         return [column for column in self[:4] if column is not None]
-
-    @property
-    def words(self) -> list[str]:
-        """The columns that hold words."""
-        return [column for column in (self.label_col, self.domain_col, self.group_col) if column is not None]
-
-
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """Rows of a file, in its order."""
-
-    number: Ints  # row of the file, from 0 after the header
-    values: NDArray[np.float64]  # (rows, channels), NaN where missing
-    time: NDArray[np.float64] | None  # from the file's first row on
-    label: Ints  # index into the labels' words, -1 for none
-    domain: Ints | None
-    group: Ints | None
-
-    def at(self, rows: Any) -> Steps:
-        """Choose rows."""
-        columns = (self.number, self.values, self.time, self.label, self.domain, self.group)
-        return Steps(*(None if column is None else column[rows] for column in columns))  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(self.number)
 
 
 class Words:
@@ -101,14 +75,15 @@ class Words:
         return np.array([*indices, -1], np.int64)[codes]
 
 
-class Vocabulary(NamedTuple):
-    """The words of all files, how many files have each column, and a line on every channel with bad cells."""
+@dataclass
+class Vocabulary:
+    """The words of all files, how many files have each column, and a line for every channel with bad cells."""
 
-    label: Words
-    domain: Words
-    group: Words
-    columns: Counter[str]
-    doubts: list[str]
+    label: Words = field(default_factory=Words)
+    domain: Words = field(default_factory=Words)
+    group: Words = field(default_factory=Words)
+    columns: Counter[str] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
 
 
 def find_tables(folder: Path) -> list[Path]:
@@ -126,28 +101,28 @@ def find_tables(folder: Path) -> list[Path]:
     return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
 
 
-def settle_channels(path: Path, layout: Layout, say: Log) -> Layout:
-    """Return the layout with its channels named: those wanted, or the columns of numbers of this file that are left."""
+def name_layout(path: Path, layout: Layout, log: Log) -> Layout:
+    """Return the layout with its channels named: the wanted ones, or the other columns of numbers of this file."""
     head = _head(path)
     _require(head, path, layout)
-    channels = choose_channels(head, path, layout.roles, layout.channels)
+    channels, _ = choose_channels(head, path, layout.roles, layout.channels)
     unused = [column for column in head.columns if column not in (*channels, *layout.roles)]
-    say(f"Channels: {_listed(channels)}. Columns that are not used: {_listed(unused) or 'none'}.")
+    listed = ", ".join(map(repr, unused)) or "none"
+    log(f"Channels: {', '.join(map(repr, channels))}. Columns that are not used: {listed}.")
     return layout._replace(channels=channels)
 
 
-def partial_columns(columns: Counter[str], n_files: int) -> list[str]:
-    """Return a sentence about the columns that only some files have, if there are any."""
-    partial = [f"{column!r} ({n:,} of {n_files:,})" for column, n in sorted(columns.items()) if n < n_files]
-    return [f"Columns that only some files have, not used: {', '.join(partial)}."] if partial else []
-
-
-def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: int) -> Iterator[Steps]:
-    """Yield the rows of a table; `layout` has its channels named."""
+def stream_rows(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: int) -> Iterator[TableRows]:
+    """Yield the rows of a table; `layout` must name its channels."""
     channels = layout.channels or ()
-    origin: Any = None
-    signals = SignalReader(path, channels)
-    for frame in _frames(path, layout, vocabulary.columns, chunk_rows):
+    head = _head(path)
+    _require(head, path, layout)
+    vocabulary.columns.update(set(head.columns))
+    if head.empty:
+        raise unreadable_file(path, problem="no rows", advice="Write one row per time step, or remove the file.")
+    whole = has_suffix(path, PARQUET)
+    signals, origin = SignalReader(path, channels), None
+    for frame in [head] if whole else read_csv_chunks(path, chunk_rows, _types(head, layout), channels):
         values = signals.read(frame)
         refuse_huge(values, channels, frame.index, path)
         time = None
@@ -155,7 +130,7 @@ def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: i
             times = time_column(frame, layout.time_col, path)
             origin = times.iloc[0] if origin is None else origin
             time = seconds_since(times, origin)
-        yield Steps(
+        yield TableRows(
             number=frame.index.to_numpy(np.int64),
             values=values,
             time=time,
@@ -163,28 +138,11 @@ def read_steps(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: i
             domain=_filled(frame, layout.domain_col, vocabulary.domain, path),
             group=_filled(frame, layout.group_col, vocabulary.group, path),
         )
-    vocabulary.doubts.extend(f"{path.name}: {doubt}" for doubt in signals.finish())
+    vocabulary.warnings += [f"{path.name}: {line}" for line in signals.warnings()]
 
 
 def _head(path: Path) -> pd.DataFrame:
-    return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD)
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(map(repr, columns))
-
-
-def _frames(path: Path, layout: Layout, columns: Counter[str], chunk_rows: int) -> Iterator[pd.DataFrame]:
-    """Yield the table in pieces that are not empty, all columns of the layout in them; count its columns."""
-    head = _head(path)
-    _require(head, path, layout)
-    columns.update(set(head.columns))
-    if head.empty:
-        raise unreadable_file(path, problem="no rows", advice="Write one row per time step, or remove the file.")
-    if has_suffix(path, PARQUET):
-        yield head
-    else:
-        yield from read_csv_chunks(path, chunk_rows, _kinds(head, layout), layout.channels or ())
+    return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD_ROWS)
 
 
 def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
@@ -194,13 +152,14 @@ def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
     require_columns(frame, path, **roles)
 
 
-def _kinds(head: pd.DataFrame, layout: Layout) -> dict[str, type]:
-    """Return the type to read each column as that is no channel."""
-    kinds: dict[str, type] = dict.fromkeys(layout.words, str)
+def _types(head: pd.DataFrame, layout: Layout) -> dict[str, type]:
+    """Return the type to read each column as that is not a channel."""
+    words = (layout.label_col, layout.domain_col, layout.group_col)
+    types: dict[str, type] = {column: str for column in words if column is not None}
     if layout.time_col is not None:
         clock = head[layout.time_col]
-        kinds[layout.time_col] = {"i": int, "u": int, "f": float}.get(clock.dtype.kind, str)
-    return kinds
+        types[layout.time_col] = {"i": int, "u": int, "f": float}.get(clock.dtype.kind, str)
+    return types
 
 
 def _filled(frame: pd.DataFrame, column: str | None, words: Words, path: Path) -> Ints | None:

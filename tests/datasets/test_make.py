@@ -19,12 +19,12 @@ from transpl._utils.files import read_npz
 from transpl.datasets.cards import check_card, read_card
 from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared
-from transpl.datasets.recordings import own_cutting
-from transpl.datasets.recordings.own import prepare_own
-from transpl.datasets.recordings.own_rows import Words
-from transpl.datasets.recordings.own_runs import Resampler, Run, Sizes
-from transpl.datasets.recordings.own_split import DROPPED, Names, Placed, choose_split, describe_gaps, split_windows
+from transpl.datasets.recordings import cutter
+from transpl.datasets.recordings.cutter import Resampler, Run, Sizes
+from transpl.datasets.recordings.make import prepare_recordings
 from transpl.datasets.recordings.reading import read_recordings
+from transpl.datasets.recordings.split import DROPPED, Names, Placed, choose_split, missing_classes, split_windows
+from transpl.datasets.recordings.table_stream import Words
 
 
 def table(n: int = 100, first: float = 0.0, **columns: Any) -> pd.DataFrame:
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def make(folder: Path, **options: Any) -> Path:
     usual: dict[str, Any] = {"label_col": "label", "window": 10, "split": "by_time", "home": folder.parent / "home"}
-    return prepare_own(folder, "mine", **{**usual, **options})
+    return prepare_recordings(folder, "mine", **{**usual, **options})
 
 
 def refused(folder: Path, message: str, **options: Any) -> None:
@@ -59,7 +59,7 @@ def test_files_are_domains(folder: Path) -> None:
     table(first=2000).to_parquet(folder / "a.parquet")
     (folder / "notes.txt").write_text("not a table")
     (folder / ".hidden.csv").write_text("not mine")
-    npz = make(folder, say=lines.append)
+    npz = make(folder, log=lines.append)
     dataset = load_prepared(npz)
     card = read_card(npz)
     check_card(npz, card)
@@ -101,13 +101,13 @@ def test_a_few_bad_cells_count_as_missing(folder: Path, chunk_rows: int) -> None
     frame.loc[[100, 250], "ax"] = ["-", "True"]
     frame.to_csv(folder / "a.csv", index=False)
     lines: list[str] = []
-    npz = make(folder, say=lines.append, chunk_rows=chunk_rows)
+    npz = make(folder, log=lines.append, chunk_rows=chunk_rows)
     said = "a.csv: channel 'ax' has '-' in row 100 and 1 more instead of a number; such cells count as missing."
     assert "Channels: 'ax', 'ay'. Columns that are not used: 'note', 'empty'." in lines
     assert said in read_card(npz)["notes"]
     assert "Rows with a missing value: 2." in read_card(npz)["notes"]
     whole = read_recordings(folder / "a.csv", label_col="label", window=10)
-    assert whole.doubts == (said,)
+    assert whole.warnings == (said,)
     assert whole.channel_names == load_prepared(npz).channel_names
     assert set(read_npz(npz, ["start"])["start"].tolist()) <= set(np.asarray(whole.start).tolist())
 
@@ -128,7 +128,7 @@ def test_channels_are_said_and_columns_of_some_files_noted(folder: Path) -> None
     table(on=True, word="x").to_csv(folder / "a.csv", index=False)
     table(az=1.0).to_csv(folder / "b.csv", index=False)
     lines: list[str] = []
-    npz = make(folder, say=lines.append)
+    npz = make(folder, log=lines.append)
     assert lines[0] == "Channels: 'ax', 'ay'. Columns that are not used: 'on', 'word'."
     note = "Columns that only some files have, not used: 'az' (1 of 2), 'on' (1 of 2), 'word' (1 of 2)."
     assert note in read_card(npz)["notes"]
@@ -136,7 +136,7 @@ def test_channels_are_said_and_columns_of_some_files_noted(folder: Path) -> None
 
 def test_a_single_file_will_do(folder: Path) -> None:
     table(user=np.repeat(["a", "b"], 50)).to_csv(folder / "all.csv", index=False)
-    npz = prepare_own(
+    npz = prepare_recordings(
         folder / "all.csv", "one", label_col="label", domain_col="user", window=10, split="by_time", home=folder
     )
     assert read_card(npz)["windows"] == len(load_prepared(npz))
@@ -200,7 +200,7 @@ def test_a_recording_that_rests_for_long_is_cut(folder: Path, monkeypatch: pytes
     frame.to_csv(folder / "a.csv", index=False)
     starts = read_npz(make(folder, time_col="t", domain_col="user", step=1), ["start"])["start"]
     assert {25, 28} & set(starts.tolist())  # 30 rows of others in between: joined
-    monkeypatch.setattr(own_cutting, "REACH", 20)
+    monkeypatch.setattr(cutter, "MAX_PAUSE", 20)
     for chunk_rows in (1, 8, 1000):
         npz = make(folder, time_col="t", domain_col="user", step=1, chunk_rows=chunk_rows, force=True)
         starts = read_npz(npz, ["start"])["start"]
@@ -381,7 +381,7 @@ def test_any_csv_gives_a_clear_error_or_the_right_windows(
         del options["gap"]
     rate = rate if clock else None
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(own_cutting, "LOOK", look)
+        patch.setattr(cutter, "CLOCK_ROWS", look)
         home, path = Path(place) / "home", Path(place) / "raw.csv"
         path.write_text(text, encoding="utf-8", newline="")
         kinds = {"label_col": "label", "domain_col": "user"}
@@ -415,7 +415,7 @@ def test_any_csv_gives_a_clear_error_or_the_right_windows(
 def attempt(path: Path, name: str, **options: Any) -> bytes | None:
     """The npz that is made, or None if the file is refused in one line."""
     try:
-        return prepare_own(path, name, split="by_time", **options).read_bytes()
+        return prepare_recordings(path, name, split="by_time", **options).read_bytes()
     except InputError as error:
         message = str(error)
     assert "\n" not in message
@@ -479,7 +479,7 @@ def test_split_by_group_leaves_every_class_to_train_on_if_it_can() -> None:
     parts = split_windows(torn, "by_group", 0.3, seed=0)
     assert set(torn.y[parts == TEST]) == {0, 1}  # one of them has to: the one that takes fewer classes along
     names = Names(["a", "b", "c", "d", "e"], {0: "anna"})
-    assert describe_gaps(torn, parts, names) == [
+    assert missing_classes(torn, parts, names) == [
         "Domain 'anna' has no window of class 'e'.",
         "Domain 'anna' has no train window of class 'b'.",
         "Domain 'anna' has no test window of class 'c', 'd'.",
@@ -620,7 +620,7 @@ def test_a_crash_leaves_the_old_data_set(folder: Path, monkeypatch: pytest.Monke
     def crash(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("transpl.datasets.recordings.window_file.np.lib.format.write_array", crash)
+    monkeypatch.setattr("transpl.datasets.recordings.make.np.lib.format.write_array", crash)
     with pytest.raises(KeyboardInterrupt):
         make(folder, step=1, force=True)
     assert npz.read_bytes() == before

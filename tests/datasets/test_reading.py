@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from transpl._utils.errors import InputError
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
-from transpl.datasets.recordings.reading import Recordings, read_recordings, read_table
+from transpl.datasets.recordings.reading import Recordings, rate_warnings, read_recordings, read_table
+from transpl.datasets.recordings.signals import clock_warnings
 
 
 def table(n: int = 100, **columns: Any) -> pd.DataFrame:
@@ -119,7 +120,7 @@ def test_a_few_bad_cells_are_missing_values(tmp_path: Path, bad: str, channels: 
     assert found.start is not None
     np.testing.assert_array_equal(found.start, [*range(31), *range(44, 61), *range(71, 91)])
     told = f"walk.csv: channel 'ay' has {bad!r} in row 40 and 4 more instead of a number; such cells count as missing."
-    assert (told in found.doubts) == (bad in ("?", "#DIV/0!"))  # pandas takes the others for empty cells
+    assert (told in found.warnings) == (bad in ("?", "#DIV/0!"))  # pandas takes the others for empty cells
 
 
 def test_columns_of_words_are_told_and_not_used(tmp_path: Path) -> None:
@@ -177,13 +178,13 @@ def test_without_a_clock_blocks_of_one_group_are_not_joined(tmp_path: Path) -> N
 def test_a_column_that_tells_recordings_apart_may_be_optional(tmp_path: Path, column: str) -> None:
     wanted: dict[str, Any] = {column: "user", "optional": [column], "step": 1, "channels": ["ax", "ay"]}
     apart = read(tmp_path, table(user=["a"] * 40 + ["b"] * 60), **wanted)
-    assert (len(apart), apart.doubts) == (31 + 51, ())
+    assert (len(apart), apart.warnings) == (31 + 51, ())
     for frame, problem in (table(), "is not there"), (table(user=[None] * 100), "is empty"):
         found = read(tmp_path, frame, **wanted)
         assert len(found) == 91
         assert (found.domain, found.group) == (None, None)
         told = f"walk.csv: 'user' ({column}) {problem}, so all rows are taken as of one."
-        assert found.doubts == (told,)
+        assert found.warnings == (told,)
         refused_frame(tmp_path, frame, "'user'", **{column: "user"})
     refused_frame(tmp_path, table(user=["a"] * 99 + [None]), "an empty one in row 99", **wanted)
     refused_frame(tmp_path, table(), "domain_col: expected the column to find domain 'a' in", **wanted, domain="a")
@@ -194,7 +195,7 @@ def test_a_clock_may_be_optional(tmp_path: Path) -> None:
     assert len(read(tmp_path, table(t=[*range(40), *range(90, 150)]), **wanted)) == 31 + 51
     found = read(tmp_path, table(), **wanted)
     assert (len(found), found.interval) == (91, None)
-    assert found.doubts == ("walk.csv: 't' (time_col) is not there, so all rows are taken in the file's order.",)
+    assert found.warnings == ("walk.csv: 't' (time_col) is not there, so all rows are taken in the file's order.",)
     refused_frame(tmp_path, table(), "'t'", time_col="t")
 
 
@@ -453,9 +454,9 @@ def test_npz_channels_without_names_are_taken_by_place(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.X, np.arange(24.0).reshape(4, 2, 3))
     assert found.channel_names == ("ax", "ay")
     assert not found.named
-    assert found.doubts == ("cut.npz: it names no channels; they are taken to be ax, ay, in this order.",)
+    assert found.warnings == ("cut.npz: it names no channels; they are taken to be ax, ay, in this order.",)
     by_number = read_recordings(npz(tmp_path), channels=["channel_1"])
-    assert (by_number.channel_names, by_number.doubts) == (("channel_1",), ())
+    assert (by_number.channel_names, by_number.warnings) == (("channel_1",), ())
     refused(npz(tmp_path), "Save their names as channel_names", channels=["ax"])
 
 
@@ -467,10 +468,10 @@ def test_npz_keys_may_be_optional(tmp_path: Path) -> None:
     refused(path, "domain_col: expected a key", domain_col="user")
 
 
-def test_npz_of_another_length_is_doubted(tmp_path: Path) -> None:
+def test_npz_of_another_length_is_a_warning(tmp_path: Path) -> None:
     told = "cut.npz: its windows have 3 samples and not 10; they are already cut, and taken as they are."
-    assert read_recordings(npz(tmp_path), window=10).doubts == (told,)
-    assert read_recordings(npz(tmp_path), window=3).doubts == ()
+    assert read_recordings(npz(tmp_path), window=10).warnings == (told,)
+    assert read_recordings(npz(tmp_path), window=3).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -506,3 +507,28 @@ def test_a_prepared_data_set_is_a_recording_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.X, dataset.X[rows])
     assert found.y is not None
     assert found.y.tolist() == [dataset.class_names[k] for k in dataset.y[rows]]
+
+
+@pytest.mark.parametrize("factor", [1, 1.05, 0.95, 1000, 1e6, 1e-3, 1.05e-9])
+def test_the_same_rate_in_any_unit_of_time_is_no_warning(factor):
+    assert rate_warnings(0.02 * factor, 0.02) == []
+
+
+@pytest.mark.parametrize(("factor", "said"), [(2, "2"), (0.5, "0.5"), (1.2, "1.2"), (2000, "2"), (5e-4, "0.5")])
+def test_anrate_warnings_is_told_whatever_the_unit(factor, said):
+    (line,) = rate_warnings(0.02 * factor, 0.02)
+    assert line.startswith(f"its rows are {said} times as far apart in time as the source's")
+
+
+def test_without_times_nothing_is_known():
+    assert rate_warnings(None, 0.02) == rate_warnings(0.02, None) == []
+
+
+def test_a_channel_that_only_grows_may_be_the_time():
+    still, grows = np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.5, 2.0])
+    (line,) = clock_warnings(np.column_stack([still, grows]), ("x", "t"))
+    assert line.startswith("'t' is taken as a channel")
+
+
+def test_two_rows_tell_nothing():
+    assert clock_warnings(np.array([[0.0], [1.0]]), ("t",)) == []
