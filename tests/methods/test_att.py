@@ -1,5 +1,3 @@
-"""Asymmetric tri-training; its rule for labels and its penalty are tested with `labelling` and `losses`."""
-
 from __future__ import annotations
 
 import logging
@@ -13,9 +11,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from transpl.methods import Labelled, SourceModel
-from transpl.methods.att import ATT, ATTSettings
-from transpl.methods.labelling import agreed, tri_training_labels
-from transpl.methods.tri_training import TriNetwork, TriTraining, TriTrainingObjective, candidates
+from transpl.methods.att import (
+    ATT,
+    ATTSettings,
+    TriNetwork,
+    TriTrainingObjective,
+    agreed,
+    candidates,
+    tri_training_labels,
+)
 from transpl.nn import Execution, loop
 from transpl.nn.inference import class_probabilities
 from transpl.nn.losses import overlap
@@ -84,10 +88,10 @@ def batch_of(source: SourceModel, *, of_source: list[int], of_target: list[int])
 
 
 def test_rounds_come_after_the_epochs_on_the_source():
-    settings = TriTraining(pretrain_epochs=2, rounds=3, round_epochs=2)
-    assert settings.epochs == 8
-    assert [settings.starting(epoch) for epoch in range(8)] == [None, None, 0, None, 1, None, 2, None]
-    assert TriTraining().epochs == 105
+    settings = ATTSettings(pretrain_epochs=2, rounds=3, round_epochs=2)
+    assert settings.adapt_loop().max_epochs == 8
+    assert [settings.round_starting(epoch) for epoch in range(8)] == [None, None, 0, None, 1, None, 2, None]
+    assert ATTSettings().adapt_loop().max_epochs == 105
 
 
 def test_candidates_grow_to_all_rows_and_follow_from_seed_and_round():
@@ -111,7 +115,7 @@ def test_heads_start_apart_and_the_predictor_as_the_source_model(source, objecti
 
 def test_heads_are_apart_after_training(method):
     heads = method.classifier
-    p1, p2 = heads.opinions(TARGET.windows)
+    p1, p2 = heads.head_probabilities(TARGET.windows)
     assert not np.allclose(p1, p2, atol=1e-4)
     one, two = (head[0].weight.detach().flatten() for head in (heads.first, heads.second))
     assert abs(float(F.cosine_similarity(one, two, dim=0))) < 0.5
@@ -184,7 +188,7 @@ def test_while_nothing_is_labelled_the_predictor_learns_from_the_source(source, 
 def test_a_round_labels_the_candidates_that_both_heads_agree_on(objective, monkeypatch):
     rng = np.random.default_rng(0)
     p = rng.dirichlet([0.3, 0.3], size=(2, 15))
-    monkeypatch.setattr(TriNetwork, "opinions", lambda self, windows: p)
+    monkeypatch.setattr(TriNetwork, "head_probabilities", lambda self, windows: p)
     objective.settings = replace(objective.settings, threshold=0.9)
     for epoch, k in ((2, 0), (4, 1)):
         objective.start_epoch(epoch)
@@ -198,12 +202,13 @@ def test_a_round_labels_the_candidates_that_both_heads_agree_on(objective, monke
 
 
 def test_a_round_that_labels_nothing_is_logged(objective, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, logger="transpl.methods.tri_training")
+    caplog.set_level(logging.INFO, logger="transpl.methods.att")
     apart = np.tile(np.array([[[0.9, 0.1]], [[0.1, 0.9]]]), (1, 15, 1))
-    monkeypatch.setattr(TriNetwork, "opinions", lambda self, windows: apart)
+    monkeypatch.setattr(TriNetwork, "head_probabilities", lambda self, windows: apart)
     objective.start_epoch(4)
     assert not objective.chosen.any()
-    assert caplog.messages == ["ATT: in round 1 the heads agree on no row; the predictor learns from the source."]
+    (message,) = caplog.messages
+    assert "round 1" in message
 
 
 def test_labels_before_and_after_adaptation(source, method):
@@ -211,7 +216,7 @@ def test_labels_before_and_after_adaptation(source, method):
     fresh.start_from(source)
     expected = class_probabilities(source.network, TARGET.windows)
     assert np.array_equal(fresh.pseudo_label(TARGET.windows).probabilities, expected)
-    by_heads = tri_training_labels(*method.classifier.opinions(TARGET.windows))
+    by_heads = tri_training_labels(*method.classifier.head_probabilities(TARGET.windows))
     for found in (method.pseudo_label(TARGET.windows), method.label_record["final"]):
         assert np.array_equal(found.probabilities, by_heads.probabilities)
         assert np.array_equal(found.confidence, by_heads.confidence)
@@ -220,8 +225,8 @@ def test_labels_before_and_after_adaptation(source, method):
 
 def test_first_labels_are_those_after_the_epochs_on_the_source(source, method, monkeypatch):
     seen = []
-    opinions = TriNetwork.opinions
-    monkeypatch.setattr(TriNetwork, "opinions", lambda self, w: seen.append(opinions(self, w)) or seen[-1])
+    opinions = TriNetwork.head_probabilities
+    monkeypatch.setattr(TriNetwork, "head_probabilities", lambda self, w: seen.append(opinions(self, w)) or seen[-1])
     again = adapted(source)
     assert len(seen) == 3  # one for each round, and the final one
     expected = tri_training_labels(*seen[0]).probabilities
@@ -233,7 +238,7 @@ def test_a_training_that_ends_before_the_first_round_records_what_its_heads_say(
     method = adapted(source, pretrain_epochs=SETTINGS.max_epochs)
     assert method.history["adapt"][-1]["coverage"] == 0
     assert list(method.label_record) == ["initial"]
-    expected = tri_training_labels(*method.classifier.opinions(TARGET.windows))
+    expected = tri_training_labels(*method.classifier.head_probabilities(TARGET.windows))
     assert np.array_equal(method.label_record["initial"].probabilities, expected.probabilities)
     assert len(np.unique(expected.confidence)) > 1
 
@@ -248,8 +253,8 @@ def test_history_tells_how_much_of_the_target_was_learnt(method):
 
 def test_the_rows_it_learnt_from_are_those_of_the_last_round(source, method, monkeypatch):
     seen = []
-    opinions = TriNetwork.opinions
-    monkeypatch.setattr(TriNetwork, "opinions", lambda self, w: seen.append(opinions(self, w)) or seen[-1])
+    opinions = TriNetwork.head_probabilities
+    monkeypatch.setattr(TriNetwork, "head_probabilities", lambda self, w: seen.append(opinions(self, w)) or seen[-1])
     again = adapted(source)
     expected = agreed(*seen[1], SETTINGS.threshold)  # round 1 of two: all rows are candidates
     rows, labels = again.learnt_rows
@@ -301,3 +306,46 @@ def test_labels_itself_most_of_a_shifted_target(source):
 def test_settings_that_cannot_be_used_are_refused(name, value):
     with refusal(name):
         ATTSettings(**{name: value})
+
+
+# Agree and both sure; agree and both unsure; sure but of different classes; agree with one sure.
+P1 = np.array([[0.95, 0.05], [0.6, 0.4], [0.95, 0.05], [0.99, 0.01]])
+P2 = np.array([[0.92, 0.08], [0.7, 0.3], [0.03, 0.97], [0.55, 0.45]])
+
+
+def test_the_rule_on_four_rows():
+    assert agreed(P1, P2).tolist() == [True, False, False, True]
+    assert agreed(P2, P1).tolist() == [True, False, False, True]
+
+
+def test_the_threshold_itself_is_not_enough():
+    p = [[0.75, 0.25]]
+    assert agreed(p, p, threshold=0.75).tolist() == [False]
+    assert agreed(p, p, threshold=0.7499).tolist() == [True]
+
+
+def test_every_row_gets_a_label_and_disagreement_no_confidence():
+    pseudo = tri_training_labels(P1, P2)
+    np.testing.assert_array_equal(pseudo.labels, [0, 0, 1, 0])
+    np.testing.assert_allclose(pseudo.confidence, [0.95, 0.7, 0, 0.99], rtol=1e-15)
+    np.testing.assert_allclose(pseudo.probabilities, (P1 + P2) / 2, rtol=1e-15)
+
+
+def test_where_the_rule_holds_the_table_has_the_common_label():
+    rng = np.random.default_rng(0)
+    p1, p2 = rng.dirichlet(np.full(3, 0.2), 300), rng.dirichlet(np.full(3, 0.2), 300)
+    rows = agreed(p1, p2)
+    assert 0 < rows.sum() < 300
+    pseudo = tri_training_labels(p1, p2)
+    np.testing.assert_array_equal(pseudo.labels[rows], p1.argmax(axis=1)[rows])
+    assert (pseudo.confidence[rows] > 0.9).all()
+
+
+def test_one_row_and_one_class():
+    assert agreed(P1[:1], P2[:1]).tolist() == [True]
+    assert agreed([[1.0]], [[1.0]]).tolist() == [True]
+
+
+def test_what_is_no_probability_is_refused():
+    with refusal("probabilities"):
+        agreed(P1[:0], P2[:0])

@@ -1,4 +1,4 @@
-"""CoDATS' own promises; its losses are tested in tests/training/losses, what all methods share in test_every_method."""
+"""CoDATS' own promises; its losses are tested in test_losses, what all methods share in test_every_method."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def objective(pi: np.ndarray | None = PI, form: str = "published", memory: float
     return CoDATSObjective(
         seeded_module(0, Network, NetworkSettings(n_classes=K, **SHAPE)),
         Weighting(weights),
+        CoDATSSettings(domain_form=form, proportions_memory=memory),
         seeded_module(1, Discriminator, d),
         None if pi is None else ProportionLoss(pi, memory),
-        codes=False,
-        domain_form=form,
         total_steps=TOTAL,
     )
 

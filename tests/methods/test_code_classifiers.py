@@ -12,15 +12,19 @@ from sklearn.linear_model import LogisticRegression
 
 from transpl.methods import Labelled, SourceModel
 from transpl.methods.code_classifiers import (
+    ENCODINGS,
     CodeClassifierSettings,
+    CodeCNN,
     CodeCNNMethod,
+    CodeGRU,
     CodeGRUMethod,
+    CodeLSTM,
     CodeLSTMMethod,
     CodeObjective,
+    CodeShape,
     code_probabilities,
     train_code_network,
 )
-from transpl.methods.code_networks import ENCODINGS, CodeCNN, CodeGRU, CodeLSTM, CodeShape
 from transpl.nn import Execution, LoopSettings, loop, seeded_module
 from transpl.nn.inference import class_probabilities, coarse_codes
 from transpl.windows import as_windows

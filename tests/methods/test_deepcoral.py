@@ -23,7 +23,7 @@ def batch() -> dict[str, torch.Tensor]:
 
 def objective(**weights: float) -> DeepCORALObjective:
     torch.manual_seed(0)
-    return DeepCORALObjective(Network(SHAPE), Weighting(weights), codes=False, form="published")
+    return DeepCORALObjective(Network(SHAPE), Weighting(weights), DeepCORALSettings())
 
 
 def test_loss_is_cross_entropy_and_the_distance_of_covariances():

@@ -1,4 +1,4 @@
-"""MMDA's own promises; its losses are tested in tests/training/losses, what all methods share in test_every_method."""
+"""MMDA's own promises; its losses are tested in test_losses, what all methods share in test_every_method."""
 
 from __future__ import annotations
 

@@ -14,12 +14,16 @@ from torch.nn import functional as F
 from transpl.methods import Labelled
 from transpl.methods.raincoat import (
     CorrectionObjective,
+    Decoder,
+    FrequencyEncoder,
     Raincoat,
+    RaincoatNetwork,
     RaincoatObjective,
     RaincoatSettings,
+    phase,
     reconstruction_error,
+    waves,
 )
-from transpl.methods.raincoat_network import Decoder, FrequencyEncoder, RaincoatNetwork, phase, waves
 from transpl.nn import Execution, Network, NetworkSettings
 from transpl.nn.losses import sinkhorn
 from transpl.nn.objectives import Weighting
@@ -200,7 +204,7 @@ def test_both_gradients_of_the_transport_are_available():
         settings = replace(SETTINGS, transport_gradient=gradient)
         objective = RaincoatObjective(new_model(), Weighting(PUBLISHED), settings)
         objective(batch())["sinkhorn"].backward()
-        moved[gradient] = objective.raincoat.network.embed[0].weight.grad
+        moved[gradient] = objective.model.network.embed[0].weight.grad
     assert not torch.equal(moved["unrolled"], moved["envelope"])
 
 
@@ -306,7 +310,7 @@ def test_what_decides_is_the_mean_over_held_out_source_windows():
 def test_modes_are_limited_by_the_windows(modes, n_modes):
     method = new_method(modes=modes)
     objective = method.objective(method.source.untrained_network(), None, total_steps=1)
-    assert objective.raincoat.frequency.n_modes == n_modes
+    assert objective.model.frequency.n_modes == n_modes
 
 
 def test_published_values():

@@ -10,8 +10,16 @@ import torch
 from conftest import TINY, make_waves, refusal
 
 from transpl.methods import Labelled, SourceModel
-from transpl.methods.sasa import SASA, SASASettings, StructureObjective, UnitMeanObjective, structure_gap
-from transpl.methods.sasa_network import ReadClassifier, SparseAssociations, UnitSummary
+from transpl.methods.sasa import (
+    SASA,
+    PooledClassifier,
+    SASASettings,
+    SparseAssociations,
+    StructureObjective,
+    UnitMeanObjective,
+    UnitSummary,
+    structure_gap,
+)
 from transpl.nn import Execution, Network, NetworkSettings
 from transpl.nn.model import Encoded
 from transpl.nn.objectives import Weighting
@@ -30,12 +38,12 @@ def encoded(h: torch.Tensor) -> Encoded:
     return Encoded(h.mean(dim=2), h)
 
 
-def reader_of_width(width: int, spread: float = 1.0) -> SparseAssociations:
+def associations_of_width(width: int, spread: float = 1.0) -> SparseAssociations:
     """With weights of its own; a larger `spread` makes sparser associations."""
-    reader = SparseAssociations(width).double()
-    for i, parameter in enumerate(reader.parameters()):
+    associations = SparseAssociations(width).double()
+    for i, parameter in enumerate(associations.parameters()):
         parameter.data = spread * random(*parameter.shape, seed=100 + i) / width**0.5
-    return reader
+    return associations
 
 
 def small_network() -> Network:
@@ -47,13 +55,13 @@ def small_network() -> Network:
 def objective(variant: str = "full", *, codes: bool = False):
     if variant == "adatime":
         return UnitMeanObjective(
-            small_network(), UnitSummary(), Weighting({"cross_entropy": 1, "mean": 2}), codes=codes
+            small_network(), UnitSummary(), Weighting({"cross_entropy": 1, "mean": 2}), SASASettings(codes=codes)
         )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        reader = SparseAssociations(SHAPE["width"])
+        associations = SparseAssociations(SHAPE["width"])
     weighting = Weighting({"cross_entropy": 1, "intra": 5, "inter": 7})
-    return StructureObjective(small_network(), reader, weighting, codes=codes)
+    return StructureObjective(small_network(), associations, weighting, SASASettings(codes=codes))
 
 
 def paired_batch(n_source: int = 6, n_target: int = 4, channels: int = 2) -> dict[str, torch.Tensor]:
@@ -85,9 +93,9 @@ def projected(z: np.ndarray) -> np.ndarray:
     return np.maximum(z - low, 0)
 
 
-def by_loops(reader: SparseAssociations, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def by_loops(associations: SparseAssociations, h: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(z, a, b) of one window h (D, N, d), patch by patch as the equations are printed."""
-    weights = {name: value.detach().numpy() for name, value in reader.named_parameters()}
+    weights = {name: value.detach().numpy() for name, value in associations.named_parameters()}
 
     def linear(name, vector):
         return weights[f"{name}.weight"] @ vector + weights[f"{name}.bias"]
@@ -114,17 +122,17 @@ def by_loops(reader: SparseAssociations, h: np.ndarray) -> tuple[np.ndarray, np.
 
 @pytest.mark.parametrize(("D", "N"), [(2, 5), (3, 4), (4, 1)])
 def test_associations_are_those_of_a_loop_over_channels_and_patches(D, N):
-    reader, h = reader_of_width(6), random(7, D, N, 6)
-    z, structures = reader(encoded(h))
+    associations, h = associations_of_width(6), random(7, D, N, 6)
+    z, structures = associations(encoded(h))
     for row in range(7):
-        expected = by_loops(reader, h[row].numpy())
+        expected = by_loops(associations, h[row].numpy())
         for found, value in zip((z, structures["intra"], structures["inter"]), expected, strict=True):
             np.testing.assert_allclose(found[row].detach().numpy(), value, atol=1e-9)
 
 
 def test_associations_are_sparse_and_never_with_the_own_channel():
     D, N = 3, 8
-    _, structures = reader_of_width(6, spread=2.0)(encoded(random(9, D, N, 6)))
+    _, structures = associations_of_width(6, spread=2.0)(encoded(random(9, D, N, 6)))
     for p in structures.values():
         assert p.min() >= 0
         torch.testing.assert_close(p.sum(dim=-1), torch.ones(9, D, dtype=torch.float64))
@@ -134,24 +142,26 @@ def test_associations_are_sparse_and_never_with_the_own_channel():
 
 
 def test_gradients_are_those_of_finite_differences():
-    reader, h = reader_of_width(4), random(2, 2, 3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda h: (reader(encoded(h)).z, *reader(encoded(h)).structures.values()), (h,))
+    associations, h = associations_of_width(4), random(2, 2, 3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda h: (associations(encoded(h)).z, *associations(encoded(h)).structures.values()), (h,)
+    )
 
 
 def test_a_single_channel_has_no_other_to_look_at():
-    reader, h = reader_of_width(6), random(4, 1, 5, 6).requires_grad_()
-    z, structures = reader(encoded(h))
+    associations, h = associations_of_width(6), random(4, 1, 5, 6).requires_grad_()
+    z, structures = associations(encoded(h))
     assert structures["inter"].count_nonzero() == 0
-    Z = reader.value((structures["intra"][..., None] * h).sum(dim=2))[:, 0]
-    torch.testing.assert_close(z, Z @ reader.join.weight[:, :6].T + reader.join.bias)
+    Z = associations.value((structures["intra"][..., None] * h).sum(dim=2))[:, 0]
+    torch.testing.assert_close(z, Z @ associations.join.weight[:, :6].T + associations.join.bias)
     (z.sum() + structure_gap(structures["inter"][:2], structures["inter"][2:])).backward()
     assert torch.isfinite(h.grad).all()
-    assert all(torch.isfinite(parameter.grad).all() for parameter in reader.parameters())
+    assert all(torch.isfinite(parameter.grad).all() for parameter in associations.parameters())
 
 
 def test_latents_of_zero_give_numbers():
     h = torch.zeros(2, 3, 4, 6, dtype=torch.float64, requires_grad=True)
-    z, structures = reader_of_width(6)(encoded(h))
+    z, structures = associations_of_width(6)(encoded(h))
     (z.sum() + sum(p.square().sum() for p in structures.values())).backward()
     assert torch.isfinite(z).all()
     assert torch.isfinite(h.grad).all()
@@ -180,8 +190,8 @@ def test_structure_gap_moves_both_domains_towards_each_other():
 
 
 def test_identical_batches_sit_on_the_floor_of_every_channel_without_a_gradient():
-    reader, h = reader_of_width(6), random(5, 3, 4, 6).requires_grad_()
-    one, other = reader(encoded(h)).structures, reader(encoded(h.flip(0))).structures
+    associations, h = associations_of_width(6), random(5, 3, 4, 6).requires_grad_()
+    one, other = associations(encoded(h)).structures, associations(encoded(h.flip(0))).structures
     for name in ("intra", "inter"):
         gap = structure_gap(one[name], other[name])
         assert gap.item() == pytest.approx(3 * FLOOR, rel=1e-12)
@@ -190,13 +200,13 @@ def test_identical_batches_sit_on_the_floor_of_every_channel_without_a_gradient(
 
 
 def test_the_order_of_patches_does_not_matter_as_long_as_both_domains_share_it():
-    reader, h_s, h_t, order = (
-        reader_of_width(6),
+    associations, h_s, h_t, order = (
+        associations_of_width(6),
         random(5, 3, 6, 6, seed=1),
         random(4, 3, 6, 6, seed=2),
         [3, 0, 5, 1, 4, 2],
     )
-    plain, moved = ([reader(encoded(h[:, :, each])) for h in (h_s, h_t)] for each in (list(range(6)), order))
+    plain, moved = ([associations(encoded(h[:, :, each])) for h in (h_s, h_t)] for each in (list(range(6)), order))
     torch.testing.assert_close(moved[0].z, plain[0].z)
     for name in ("intra", "inter"):
         before = structure_gap(*(reading.structures[name] for reading in plain))
@@ -281,7 +291,7 @@ def test_a_checkpoint_belongs_to_one_variant_and_its_weights():
     other = Weighting({"cross_entropy": 1, "intra": 5, "inter": 1})
     identities = {objective().identity(), objective("adatime").identity(), objective(codes=True).identity()}
     identities |= {
-        StructureObjective(network, UnitSummary(), each, codes=False).identity() for each in (weighting, other)
+        StructureObjective(network, UnitSummary(), each, SASASettings()).identity() for each in (weighting, other)
     }
     assert len(identities) == 5
 
@@ -292,12 +302,12 @@ def test_the_adapted_classifier_has_the_networks_own_head(changes):
     terms = ("mean",) if "variant" in changes else ("intra", "inter")
     assert set(terms) <= method.history["joint"][0].keys()
     classifier = method.classifier
-    assert isinstance(classifier, ReadClassifier)
+    assert isinstance(classifier, PooledClassifier)
     assert classifier.network.head[-1].out_features == 3
     test = labelled(5, 3, channels=changes.get("channels", 2))
     x = torch.from_numpy(test.windows.values)
     with torch.no_grad():
-        logits = classifier.network.head(classifier.reader(classifier.network.encode(x)).z)
+        logits = classifier.network.head(classifier.pooling(classifier.network.encode(x)).z)
     np.testing.assert_allclose(method.predict_proba(test.windows), logits.double().softmax(dim=-1).numpy(), rtol=1e-5)
     with refusal("lengths", "one length"):
         classifier.classify(x, torch.full((5,), 32))

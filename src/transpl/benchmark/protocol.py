@@ -12,7 +12,6 @@ from transpl._utils.metrics import cross_entropies, label_scores, scores
 from transpl.datasets import Dataset
 from transpl.estimator.validation import hold_out
 from transpl.methods import Labelled, LearntRows, Method
-from transpl.methods.proportions import label_proportions
 from transpl.windows import Windows, as_windows
 
 SHOTS = 5  # labelled windows per class for the few-shot risk
@@ -92,8 +91,9 @@ class Evaluator:
         return float(cross_entropies(method.predict_proba(self._train.windows[rows]), self._train.y[rows]).mean())
 
     def proportions(self) -> NDArray[np.float64]:
-        """Class proportions (K,) of the target's train part: weak supervision."""
-        return label_proportions(self._train.y, self._train.n_classes, PRIOR_EPSILON)
+        r"""\pi_k = (n_k + \epsilon) / \sum_j (n_j + \epsilon), (K,), of the target's train part: weak supervision."""
+        n = np.bincount(self._train.y, minlength=self._train.n_classes) + PRIOR_EPSILON
+        return n / n.sum()
 
     def prior_for(self, method: Method) -> NDArray[np.float64] | None:
         """The class proportions for a method that needs them, None for any other."""

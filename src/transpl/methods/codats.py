@@ -1,4 +1,4 @@
-"""CoDATS: features that a discriminator cannot tell the domains by; with known class proportions, CoDATS-WS
+"""CoDATS: features from which no discriminator can tell the domain; CoDATS-WS also uses known class proportions
 (Wilson et al. 2020).
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_fraction
-from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View
+from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import Network, Weighting, seeded_module
@@ -27,7 +27,7 @@ _HIDDEN = 64
 
 @dataclass(frozen=True)
 class CoDATSSettings(JointSettings):
-    """Settings of CoDATS."""
+    """Settings of `CoDATS`."""
 
     weighting: str = setting(
         "fixed",
@@ -36,8 +36,8 @@ class CoDATSSettings(JointSettings):
     domain_weight: float = setting(1.0, "weight of the term domain")
     domain_form: str = setting(
         "published",
-        '"published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per '
-        "domain, twice as much for equal batches, to which its weights belong)",
+        '"published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per domain, '
+        "twice as much for equal batches, to which its weights belong)",
     )
     proportions_weight: float = setting(
         1.0,
@@ -45,25 +45,17 @@ class CoDATSSettings(JointSettings):
     )
     proportions_memory: float = setting(
         0.5,
-        r"how much of the older predictions \bar p keeps at each step, 0 for the batch alone; with batches "
-        "of 32 the default makes it a mean over 64 rows, the least that the authors advise",
+        r"the share of older predictions that \bar p keeps at each step, 0 for the batch alone; with batches "
+        r"of 32 the default makes it a mean over 64 rows, the fewest that the authors advise",
     )
 
     presets: ClassVar = {
-        "adatime": {
-            name: {
-                "adapt_lr": lr,
-                "weighting": "fixed",
-                "cross_entropy_weight": w_c,
-                "domain_weight": w_d,
-                "domain_form": "adatime",
-            }
-            for name, lr, w_c, w_d in (
-                ("ucihar", 1e-3, 6.335, 3.275),
-                ("hhar", 5e-4, 7.700, 9.314),
-                ("wisdm", 1e-3, 5.861, 4.575),
-            )
-        }
+        "adatime": preset_table(
+            ("adapt_lr", "cross_entropy_weight", "domain_weight"),
+            {"ucihar": (1e-3, 6.335, 3.275), "hhar": (5e-4, 7.700, 9.314), "wisdm": (1e-3, 5.861, 4.575)},
+            weighting="fixed",
+            domain_form="adatime",
+        )
     }
 
     def __post_init__(self) -> None:
@@ -110,35 +102,29 @@ class ProportionLoss(nn.Module):
 
 
 class CoDATSObjective(JointObjective):
-    r"""L = w_c CE(x_s, y_s) + w_d CE_dom(D(R_\lambda(z))) (+ w_w KL(\pi || \bar p)), R_\lambda reverses gradients.
-
-    \lambda = 2 / (1 + exp(-10 q)) - 1, q = step / (total_steps + 1), step the training batches seen so far.
+    r"""The loss of `CoDATS`, \lambda = 2 / (1 + exp(-10 q)) - 1, q = step / (total_steps + 1).
 
     proportions : the last term, or None where class proportions are not known
     """
 
+    settings: CoDATSSettings
     terms = ("domain", "proportions")
 
     def __init__(
         self,
         network: Network,
         weighting: Weighting,
+        settings: CoDATSSettings,
         discriminator: Discriminator,
         proportions: ProportionLoss | None,
-        *,
-        codes: bool,
-        domain_form: str,
         total_steps: int,
     ) -> None:
-        super().__init__(network, weighting, codes=codes)
-        self.discriminator = discriminator
-        self.proportions = proportions
-        self.domain_form = domain_form
-        self.total_steps = total_steps
+        super().__init__(network, weighting, settings)
+        self.discriminator, self.proportions, self.total_steps = discriminator, proportions, total_steps
 
     @property
     def strength(self) -> float:
-        r"""\lambda at the present step."""
+        r"""\lambda at the current step."""
         return reversal_strength(int(self.step) / (self.total_steps + 1))
 
     def alignment(self, source: View, target: View) -> dict[str, Tensor]:
@@ -153,13 +139,12 @@ class CoDATSObjective(JointObjective):
         domain = torch.full((len(logits),), _TARGET, device=logits.device)
         domain[: len(z_s)] = _SOURCE
         rows = F.cross_entropy(logits, domain, reduction="none")
-        if self.domain_form == "published":
+        if self.settings.domain_form == "published":
             return rows.mean()
         return rows[: len(z_s)].mean() + rows[len(z_s) :].mean()
 
     def identity(self) -> str:
-        memory = None if self.proportions is None else self.proportions.memory
-        return repr((super().identity(), self.domain_form, self.total_steps, memory))
+        return repr((super().identity(), self.total_steps, self.proportions is None))
 
 
 @register(
@@ -170,24 +155,27 @@ class CoDATSObjective(JointObjective):
     "time-series sensor data",
 )
 class CoDATS(JointMethod):
-    """Fools a domain discriminator; class proportions of the target are used if given."""
+    """Fools a domain discriminator D; class proportions of the target are used if given.
+
+        L = w_c CE(x_s, y_s) + w_d CE(D(R(z)), domain) + w_p KL(pi || p_t)
+
+    R reverses gradients. The last term, of known proportions pi and the mean target prediction p_t, is optional.
+    """
 
     Settings = CoDATSSettings
     settings: CoDATSSettings
     uses = frozenset({"prior"})
-    terms = CoDATSObjective.terms
     unlearnt = ("domain",)
 
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
         settings = self.settings
         return CoDATSObjective(
             network,
-            self.weighting(("domain",) if prior is None else self.terms),
+            self.weighting(("domain",) if prior is None else None),
+            settings,
             seeded_module(self.seed + 1, Discriminator, settings.width),
             None if prior is None else ProportionLoss(prior, settings.proportions_memory),
-            codes=settings.codes,
-            domain_form=settings.domain_form,
-            total_steps=total_steps,
+            total_steps,
         )
 
 
@@ -198,6 +186,6 @@ class CoDATS(JointMethod):
     reference="Wilson et al. 2020, with weak supervision",
 )
 class CoDATSWS(CoDATS):
-    """CoDATS whose target predictions also follow the target's class proportions."""
+    """CoDATS with target predictions that also follow the target's known class proportions."""
 
     requires = frozenset({"prior"})

@@ -1,41 +1,43 @@
-"""Methods of two phases: the source model labels the target, then a copy of it is trained on the labels.
+"""Methods of two phases: the source model labels the target, then a copy of it is fine-tuned on the labels.
 
-The second phase is TransPL's own, so that methods differ in their labels alone.
+The fine-tuning is that of TransPL, so the methods differ only in how they label. What several labelling rules share is
+here too: unit rows, centroids, checks. Features are (n, d), probabilities (n, K) with rows that sum to 1.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from transpl._utils.errors import check_choice, check_not_negative
+from transpl._utils.errors import check_choice, check_not_negative, invalid
 from transpl.methods.method_settings import AdaptSettings, setting
 from transpl.methods.network_method import NetworkMethod
 from transpl.nn import AdaptationSettings, History, Network, adapt_network, label_tensor, labelled_rows, window_rows
 from transpl.windows import PseudoLabels, TargetInfo, Windows
 
+_ROUNDING = 1e-3  # of probabilities that a network computed in float32 or half precision
+
 
 @dataclass(frozen=True)
 class PseudoLabelSettings(AdaptSettings):
-    """Settings of PseudoLabel."""
+    """Settings of `PseudoLabel`."""
 
     top_ratio: float = setting(0.5, "the share of a batch's target rows, the most confident, that is learnt from")
     adapt_stopping: str = setting(
         "source",
         'validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"',
     )
-    target_weight: float = setting(
-        1.0,
-        "of the cross entropy of target rows; with 0 there is nothing to learn, the source model stays",
-    )
-    codes: bool = setting(True, "go on training the codes, as TransPL does")
+    target_weight: float = setting(1.0, "of the cross entropy of target rows; 0 keeps the source model as it is")
+    codes: bool = setting(True, "continue to train the codes, as TransPL does")
     relabel: str = setting(
         "never",
-        '"never", or label the target anew before "each epoch" with the network as it then is',
+        '"never", or label the target before "each epoch" again, with the network of that time',
     )
 
     def __post_init__(self) -> None:
@@ -51,8 +53,8 @@ class PseudoLabelSettings(AdaptSettings):
 class PseudoLabelMethod(NetworkMethod):
     """Labels by the source model, then fine-tuning. Subclasses write `label`.
 
-    After `adapt`, `label_record` holds the labels of the target under "initial" and, where it was labelled anew,
-    "final".
+    After `adapt`, `label_record` holds the first labels of the target as "initial" and, if it was labelled again, the
+    last ones as "final".
     """
 
     Settings = PseudoLabelSettings
@@ -60,10 +62,10 @@ class PseudoLabelMethod(NetworkMethod):
 
     @abstractmethod
     def label(self, network: Network, target: Windows) -> PseudoLabels:
-        """Label windows with a network in the state it is in, on the device it is on."""
+        """Label windows with a network in its current state, on its current device."""
 
     def pseudo_label(self, target: Windows) -> PseudoLabels:
-        """Label windows with the source model, in one shot."""
+        """Label windows with the source model."""
         self.check_target(target)
         return self._label_with(self.source.network, target)
 
@@ -105,7 +107,7 @@ class PseudoLabelMethod(NetworkMethod):
 
 
 class MethodAsTeacher:
-    """A method's part in the training of its own network."""
+    """Lets a method set weight and labels while its network is trained."""
 
     def __init__(self, method: PseudoLabelMethod, target: Windows) -> None:
         self.method, self.target = method, target
@@ -122,10 +124,82 @@ class MethodAsTeacher:
         return repr((type(self.method).__name__, self.method.settings))
 
     def __deepcopy__(self, memo: object) -> MethodAsTeacher:
-        # It holds no weights that move: copies of an objective share it, and the data with it.
+        # It holds no weights that are trained, so copies of an objective can share it and its data.
         return self
 
 
 def as_tensors(labels: PseudoLabels) -> tuple[Tensor, Tensor]:
-    """Labels (n,) and confidence (n,) to train with."""
+    """Labels (n,) and confidence (n,) as tensors for training."""
     return label_tensor(labels.labels), torch.from_numpy(labels.confidence.astype(np.float32))
+
+
+def check_features(z: ArrayLike) -> NDArray[np.float64]:
+    """Return features `z` as finite float64 of shape (n, d), n >= 1."""
+    features = np.asarray(z, dtype=np.float64)
+    if features.ndim != 2 or len(features) == 0:
+        raise invalid(
+            "features", expected="shape (n, d), n >= 1", got=features.shape, advice="Give one row per window."
+        )
+    if not np.isfinite(features).all():
+        raise invalid(
+            "features", expected="finite numbers", got="NaN or infinity", advice="Check the network's output."
+        )
+    return features
+
+
+def check_probabilities(p: ArrayLike, n: int | None = None) -> NDArray[np.float64]:
+    """Return probabilities `p` as float64 (n, K), with rows scaled to sum to 1 without the rounding of float32."""
+    probabilities = np.asarray(p, dtype=np.float64)
+    if probabilities.ndim != 2 or 0 in probabilities.shape or n not in (None, len(probabilities)):
+        expected = f"shape ({'n' if n is None else n}, K)"
+        raise invalid("probabilities", expected=expected, got=probabilities.shape, advice="Give one row per window.")
+    total = probabilities.sum(axis=1, keepdims=True)
+    if not ((probabilities >= 0).all() and (np.abs(total - 1) < _ROUNDING).all()):
+        raise invalid("probabilities", expected="rows that sum to 1", got="others", advice="Apply a softmax to logits.")
+    return probabilities / total
+
+
+def unit_rows(z: ArrayLike, mean: ArrayLike | None = None) -> NDArray[np.float64]:
+    r"""u_i = (z_i - m) / ||z_i - m||, (n, d); a row of zeros stays as it is."""
+    centred = check_features(z) - (0.0 if mean is None else np.asarray(mean, np.float64))
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.where(lengths > 0, lengths, 1.0)
+
+
+class Centroids(NamedTuple):
+    """One centroid per class."""
+
+    c: NDArray[np.float64]  # (K, d)
+    present: NDArray[np.bool_]  # (K,), False for a class that no row can get
+
+
+def soft_centroids(g: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""c_k = \sum_i p_ik g_i / (\sum_i p_ik + 1e-8); g (n, d), p (n, K), c (K, d)."""
+    return p.T @ g / (p.sum(axis=0)[:, None] + 1e-8)
+
+
+def refined_centroids(
+    g: NDArray[np.float64], p: NDArray[np.float64], predicted: NDArray[np.bool_] | None = None
+) -> Centroids:
+    r"""c^0 = centroids of p; \hat y_i = the nearest c^0_k among `predicted`; c = centroids of \hat y.
+
+    g : (n, d) unit rows; p : (n, K)
+    predicted : (K,) classes that a row can get; None for those in argmax p
+    returns : only the classes of some \hat y_i are present, the other centroids have no direction
+    """
+    K = p.shape[1]
+    start = Centroids(soft_centroids(g, p), predicted_classes(p) if predicted is None else predicted)
+    members = np.eye(K)[cosine_distances(g, start).argmin(axis=1)]
+    return Centroids(soft_centroids(g, members), members.any(axis=0))
+
+
+def cosine_distances(g: NDArray[np.float64], centroids: Centroids) -> NDArray[np.float64]:
+    r"""D_ik = 1 - g_i . c_k / ||c_k||, g unit rows; (n, K), infinite for an absent class."""
+    distances = 1.0 - g @ unit_rows(centroids.c).T
+    distances[:, ~centroids.present] = np.inf
+    return distances
+
+
+def predicted_classes(p: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The classes that are the most probable one of some row, (K,)."""
+    return np.bincount(p.argmax(axis=1), minlength=p.shape[1]) > 0

@@ -1,4 +1,4 @@
-"""SHOT: the features move to a classifier that stays, on target rows alone (Liang et al. 2020)."""
+"""SHOT: trains the features under a fixed last layer, on target rows alone (Liang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from scipy.special import entr, softmax
 from torch import Tensor
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_int, check_not_negative
-from transpl.methods.labelling import shot_labels
-from transpl.methods.labelling.shot_labels import CONFIDENCE
 from transpl.methods.method_settings import setting
-from transpl.methods.pseudo_labelling import MethodAsTeacher, PseudoLabelMethod, PseudoLabelSettings, as_tensors
+from transpl.methods.pseudo_labelling import (
+    MethodAsTeacher,
+    PseudoLabelMethod,
+    PseudoLabelSettings,
+    as_tensors,
+    check_features,
+    check_probabilities,
+    cosine_distances,
+    refined_centroids,
+    unit_rows,
+)
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
 from transpl.nn import (
@@ -39,52 +49,54 @@ from transpl.nn import (
 from transpl.nn.losses import diversity, mean_entropy_of
 from transpl.windows import PseudoLabels, TargetInfo, Windows
 
-LEAST_FOR_DIVERSITY = 8  # rows: fewer say nothing about how often classes occur
+CONFIDENCE = ("distance", "entropy")
+TEMPERATURE = 0.1
+MIN_ROWS_FOR_DIVERSITY = 8  # fewer say nothing about how often classes occur
 
-_LEAST = 1e-12  # a class that a float32 softmax gives 0 is not impossible
+_MIN_PROBABILITY = 1e-12  # where a float32 softmax gives 0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class SHOTSettings(PseudoLabelSettings):
-    """Settings of SHOT."""
+    """Settings of `SHOT`."""
 
     entropy_weight: float = setting(
         1.0,
-        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
-        "stays. Diversity assumes that classes are about equally frequent in the target",
+        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
+        "classes are about equally frequent in the target",
     )
     diversity_weight: float = setting(
         1.0,
-        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
-        "stays. Diversity assumes that classes are about equally frequent in the target",
+        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
+        "classes are about equally frequent in the target",
     )
     label_weight: float = setting(
         0.3,
-        "of the terms of `SHOTObjective`; with all at 0 there is nothing to learn, the source model "
-        "stays. Diversity assumes that classes are about equally frequent in the target",
+        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
+        "classes are about equally frequent in the target",
     )
     adapt_epochs: int = setting(
         15,
-        "the length of the training, for no validation tells when to stop; at most `max_epochs`",
+        "the length of the training, as no validation says when to stop; at most `max_epochs`",
     )
     freeze_head: bool = setting(
         False,
-        "the whole head stays, and rows are compared by z; else its last layer, and by what that layer sees",
+        "freeze the whole head, and compare rows by z; else only its last layer, and compare by its input",
     )
     confidence: str = setting("distance", 'by "distance" to the centroids, or by the "entropy" of p')
     source_guard: bool = setting(
         True,
-        "keep the source model if the adapted one is worse than it and than a uniform guess, CE > ln K, "
-        "on held-out source",
+        "keep the source model if the adapted one is worse on held-out source than the source model and "
+        "than a uniform guess, CE > ln K",
     )
-    label_smoothing: float = setting(0.0, "of the source phase; 0.1 as published takes a source model of its own")
+    label_smoothing: float = setting(0.0, "of the source phase; the published 0.1 needs a source model of its own")
     with_source: bool = setting(
         False,
         "learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`, "
-        "`adapt_stopping`, `target_weight` and `codes` count, which play no part otherwise; and the three "
-        "weights above, `adapt_epochs` and `source_guard` play none, nor is anything frozen",
+        "`adapt_stopping`, `target_weight` and `codes` apply, which are ignored otherwise; the three "
+        "weights above, `adapt_epochs` and `source_guard` are ignored, and nothing is frozen",
     )
     relabel: str = "each epoch"
 
@@ -113,13 +125,13 @@ class SHOTSettings(PseudoLabelSettings):
 
 
 class SHOTObjective(Objective):
-    r"""L = w_e (1/n) \sum_i H(p_i) - w_d H(\bar p) + w_l CE(p, \hat y), \bar p = (1/n) \sum_i p_i.
+    r"""The loss of `SHOT`. Batches with fewer than 8 rows have no diversity term.
 
-    Of batches with fewer than 8 rows H(\bar p) is left out. Validation watches the cross entropy of source rows, for
-    the record: it does not say how well the target is learnt.
+    Validation watches the cross entropy of source rows, for the record only: it does not tell how well the target is
+    learnt.
 
-    weights : w_e, w_d and w_l, by the names in `terms`
-    teacher : gives the new \hat y before an epoch, of rows as `row` numbers them; `labels` (n,) are the first
+    weights : of the terms, by the names in `terms`
+    teacher : gives new labels before an epoch, indexed by `row`; `labels` (n,) are the first
     """
 
     terms = ("entropy", "diversity", "label")
@@ -144,7 +156,7 @@ class SHOTObjective(Objective):
         p = logits.softmax(dim=-1)
         terms = {
             "entropy": mean_entropy_of(p),
-            "diversity": diversity(p) if len(p) >= LEAST_FOR_DIVERSITY else p.new_zeros(()),
+            "diversity": diversity(p) if len(p) >= MIN_ROWS_FOR_DIVERSITY else p.new_zeros(()),
             "label": F.cross_entropy(logits, self.labels[batch["row"]]),
         }
         w = self.weights
@@ -165,7 +177,12 @@ class SHOTObjective(Objective):
     reference="Liang, Hu and Feng 2020, Do we really need to access the source data? Source hypothesis transfer",
 )
 class SHOT(PseudoLabelMethod):
-    """Labels by centroids of the target; features are trained to be certain and diverse under a fixed last layer."""
+    """Labels by centroids of the target; features are trained to be certain and diverse under a fixed last layer.
+
+        L = w_e mean_i H(p_i) - w_d H(mean_i p_i) + w_l CE(p, y)
+
+    p are the predictions for target rows, y their labels by the nearest centroid, renewed before each epoch.
+    """
 
     Settings = SHOTSettings
     settings: SHOTSettings
@@ -183,12 +200,16 @@ class SHOT(PseudoLabelMethod):
             super()._adapt(target, info)
             return
         labels = self.pseudo_label(target)
-        network = self.source.network if not any(self.settings.weights().values()) else self._moved(target, labels)
+        network = (
+            self.source.network
+            if not any(self.settings.weights().values())
+            else self._trained_on_target(target, labels)
+        )
         self.classifier = network
         self.label_record = {"initial": labels, "final": self._label_with(network, target)}
 
-    def _moved(self, target: Windows, labels: PseudoLabels) -> Network:
-        """A copy of the source network trained on the target alone; the source's own if the guard holds it back."""
+    def _trained_on_target(self, target: Windows, labels: PseudoLabels) -> Network:
+        """A copy of the source network trained on the target alone, or the source network if the guard keeps it."""
         settings, model = self.settings, self.source
         rows = window_rows(target.in_memory())
         rows["row"] = torch.arange(count(rows))
@@ -208,21 +229,31 @@ class SHOT(PseudoLabelMethod):
         return finalize(objective.network)
 
     def _lost_the_source(self, cross_entropy: float) -> bool:
-        """Whether a model with this cross entropy on held-out source tells less than a guess, and once told more."""
-        bound = max(math.log(self.n_classes), self._source_cross_entropy())
-        held_back = cross_entropy > bound
-        self.details["source_guard"] = {"held_back": held_back, "cross_entropy": cross_entropy, "bound": bound}
-        if held_back:
-            _log.info(
-                "SHOT: source cross entropy %.3f, before or of a guess %.3f; the source model stays.",
-                cross_entropy,
-                bound,
-            )
-        return held_back
-
-    def _source_cross_entropy(self) -> float:
-        """Of the source model itself, on held-out source."""
+        """Whether this cross entropy on held-out source is worse than a guess, and than that of the source model."""
         network, held_out = self.source.network, self.source.validation
         with self.on_device(network):
             p = class_probabilities(network, held_out.windows)
-        return float(-np.log(np.maximum(p[np.arange(len(p)), held_out.y], _LEAST)).mean())
+        before = float(-np.log(np.maximum(p[np.arange(len(p)), held_out.y], _MIN_PROBABILITY)).mean())
+        bound = max(math.log(self.n_classes), before)
+        held_back = cross_entropy > bound
+        self.details["source_guard"] = {"held_back": held_back, "cross_entropy": cross_entropy, "bound": bound}
+        if held_back:
+            _log.info("SHOT: source cross entropy %.3f is above %.3f; the source model is kept.", cross_entropy, bound)
+        return held_back
+
+
+def shot_labels(g: ArrayLike, p: ArrayLike, confidence: str = "distance") -> PseudoLabels:
+    r"""\hat y_i = argmin_k D_ik, D the cosine distance of [g_i, 1] to the refined centroids; q_i = softmax(-D_i / 0.1).
+
+    g : (n, d) features; p : (n, K) of the head
+    confidence : "distance" takes max_k q_ik, "entropy" takes 1 - H(p_i) / ln K
+    returns : labels among argmax p, with probabilities q
+    """
+    features = check_features(g)
+    unit = unit_rows(np.hstack([features, np.ones((len(features), 1))]))
+    head = check_probabilities(p, len(unit))
+    D = cosine_distances(unit, refined_centroids(unit, head))
+    q = softmax(-D / TEMPERATURE, axis=1)
+    if confidence == "distance":
+        return PseudoLabels(D.argmin(axis=1), q.max(axis=1), q)
+    return PseudoLabels(D.argmin(axis=1), 1.0 - entr(head).sum(axis=1) / np.log(max(head.shape[1], 2)), q)

@@ -17,12 +17,12 @@ _FULL_WEIGHT = 3.0
 
 @dataclass(frozen=True)
 class SoftmaxSettings(PseudoLabelSettings):
-    """Settings of Softmax."""
+    """Settings of `Softmax`."""
 
     schedule: str = setting(
         "constant",
-        '"constant" target weight, or Lee\'s "ramp": 0 in the first tenth of the epochs, then growing to 3 '
-        '`target_weight` at six tenths; meant for relabel="each epoch"',
+        'a "constant" target weight, or Lee\'s "ramp": 0 in the first tenth of the epochs, then growing to '
+        '3 `target_weight` at six tenths; made for relabel="each epoch"',
     )
 
     def __post_init__(self) -> None:
@@ -37,7 +37,10 @@ class SoftmaxSettings(PseudoLabelSettings):
     reference="Lee 2013, Pseudo-label: the simple and efficient semi-supervised learning method",
 )
 class Softmax(PseudoLabelMethod):
-    """Label argmax_k p_k by the class head, confidence max_k p_k."""
+    """Label argmax_k p_k by the class head, confidence max_k p_k.
+
+    L = CE(x_s, y_s) + alpha CE(x_t, argmax p_t) on the most confident target rows
+    """
 
     Settings = SoftmaxSettings
     settings: SoftmaxSettings

@@ -1,9 +1,12 @@
-"""Centroids of soft and hard labels, and classes that drop out."""
+from __future__ import annotations
 
 import numpy as np
+import pytest
+from conftest import refusal
 
-from transpl.methods.labelling.centroids import (
+from transpl.methods.pseudo_labelling import (
     Centroids,
+    check_probabilities,
     cosine_distances,
     predicted_classes,
     refined_centroids,
@@ -44,3 +47,18 @@ def test_only_the_named_classes_are_given():
     centroids = refined_centroids(g, p, predicted=np.array([False, True]))
     assert centroids.present.tolist() == [False, True]
     np.testing.assert_allclose(centroids.c, [[0, 0], [0.5, 0.5]], rtol=1e-7)
+
+
+def test_probabilities_are_scaled_to_sum_to_one():
+    p = np.random.default_rng(0).dirichlet(np.ones(5), size=200)
+    np.testing.assert_allclose(check_probabilities(p.astype(np.float32)), p, rtol=1e-6)
+    sums = check_probabilities(p.astype(np.float32)).sum(axis=1)
+    np.testing.assert_allclose(sums, 1, rtol=1e-14)  # better than float32
+
+
+@pytest.mark.parametrize(
+    "p", [[0.5, 0.5], np.zeros((0, 3)), np.zeros((3, 0)), [[2.0, 3.0]], [[1.5, -0.5]], [[np.nan, 1.0]]]
+)
+def test_what_is_no_probability_is_refused(p):
+    with refusal("probabilities"):
+        check_probabilities(p)
