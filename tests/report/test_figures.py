@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from tiny_subject import tiny_subject
@@ -53,10 +54,9 @@ def test_codes_have_a_panel_each_and_say_which_are_never_used():
     ]
     assert [line.line.dash for line in coarse.data] == ["solid", "dot"]
     assert fine.layout.annotations[3].text == "code 3, < 0.1 %<br>0.00 to 0.30"
-    assert drawing.findings == [
-        "Every stretch of signal in the source becomes one of a few codes: 2 coarse codes, 1 of them never used; "
-        "9 fine codes, all of them used."
-    ]
+    (finding,) = drawing.findings
+    assert "2 coarse codes, 1 of them never used" in finding
+    assert "9 fine codes, all of them used" in finding
 
 
 def test_entropy_counts_the_models_whose_coarse_codes_are_simpler():
@@ -67,12 +67,10 @@ def test_entropy_counts_the_models_whose_coarse_codes_are_simpler():
     ]
     drawn = {**CODES, "books": {"coarse": [{**CODES["books"]["coarse"][0], "entropy": 0.5}]}}
     drawing = draw_entropy({"order": 3, "delay": 2, "context": "alone", "models": models, "drawn": drawn})
-    assert drawing.findings == [
-        "x: the mean permutation entropy is 0.50 for coarse codes and 0.40 for fine ones; coarse codes are simpler in "
-        "1 of 2 models.",
-        "y: coarse codes have a mean permutation entropy of 0.25; there are no fine codes.",
-    ]
-    assert "values, 2 steps apart," in drawing.sections[0].words
+    both, coarse_only = drawing.findings
+    assert re.fullmatch(r"x: .* 0\.50 for coarse .* 0\.40 for fine .* 1 of 2 models\.", both)
+    assert re.fullmatch(r"y: .* 0\.25; .* no fine codes\.", coarse_only)
+    assert "2 steps apart" in drawing.sections[0].words
 
 
 def test_likelihoods_mark_every_transition_of_the_window_in_every_matrix():
@@ -93,7 +91,8 @@ def test_corruption_says_ranks_and_how_many_pairs_lost_trust():
     ]
     data = {"channel": 6, "channel_name": "g", "n_channels": 9, "noise": [0.0, 2.0], "noise_seeds": 1, "pairs": pairs}
     printed, coded = draw_corruption(data).findings
-    assert "mean rank of g among 9 channels is 1.0 at 0, 3.0 at 2 standard deviations" in printed
+    assert "g among 9 channels" in printed
+    assert "1.0 at 0, 3.0 at 2 standard deviations" in printed
     assert printed.endswith("in 2 of 2 pairs.")
     assert "1.5 at 0, 2.5 at 2" in coded
     assert coded.endswith("in 1 of 2 pairs.")

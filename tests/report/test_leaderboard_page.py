@@ -61,23 +61,38 @@ def heat_of(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="heat-data">(.*?)</script>', page, re.S)[1])
 
 
+def state_of(page: str) -> str:
+    """What is written above everything else: whether all runs are finished."""
+    return text_of(re.search(r'<(p|div) class="state.*?</\1>', page, re.S)[0])
+
+
+def lead_of(page: str) -> str:
+    """What was run."""
+    return text_of(re.search(r'<p class="lead">.*?</p>', page, re.S)[0])
+
+
 def test_page_says_first_what_is_missing(tmp_path):
     small_bench(tmp_path)
-    text = text_of(page_of(tmp_path))
-    assert "Incomplete: 14 of 16 planned runs finished; 1 failed, 1 not run yet." in text
-    assert text.index("Incomplete") < text.index("Standings")
-    assert "failed: transpl, patch_length=16 on synthetic: 1-0 (seed 0)" in text
-    assert "not run: transpl, patch_length=16 on synthetic: 1-0 (seed 1)" in text
-    assert "3 methods in 4 rows of different settings (no-adapt, softmax and transpl)" in text
-    assert "on synthetic (2 pairs), seeds 0 and 1." in text
+    page = page_of(tmp_path)
+    state = state_of(page)
+    assert state.startswith("Incomplete: 14 of 16 planned runs")
+    assert "1 failed, 1 not run" in state
+    assert page.index('class="state incomplete"') < page.index('id="standings"')
+    assert "failed: transpl, patch_length=16 on synthetic: 1-0 (seed 0)" in state
+    assert "not run: transpl, patch_length=16 on synthetic: 1-0 (seed 1)" in state
+    lead = lead_of(page)
+    assert lead.startswith("3 methods in 4 rows")
+    assert "(no-adapt, softmax and transpl)" in lead
+    assert lead.endswith("synthetic (2 pairs), seeds 0 and 1.")
 
 
 def test_a_complete_folder_says_so(tmp_path):
     bench(tmp_path, [(spec("softmax"), 0.5), (spec("transpl"), 0.75)])
-    text = text_of(page_of(tmp_path))
-    assert "All 2 planned runs are finished." in text
-    assert "Incomplete" not in text
-    assert "2 methods (softmax and transpl) on synthetic (1 pair), seed 0." in text
+    page = page_of(tmp_path)
+    assert state_of(page).startswith("All 2 planned runs")
+    assert 'class="state incomplete"' not in page
+    assert lead_of(page).startswith("2 methods (softmax and transpl)")
+    assert lead_of(page).endswith("synthetic (1 pair), seed 0.")
 
 
 def test_standings_have_the_stores_numbers_and_mark_the_best(tmp_path):
@@ -121,8 +136,8 @@ def test_shared_changes_and_several_versions_are_said(tmp_path):
         run = spec(method, max_epochs=2)
         store.write(run, result(run, 0.5, torch=torch), {})
     text = text_of(page_of(tmp_path))
-    assert "Settings that differ from the paper's in every row: max_epochs=2 ." in text
-    assert "several versions: torch 2.12 and 2.13." in text
+    assert "in every row: max_epochs=2" in text
+    assert "torch 2.12 and 2.13" in text
 
 
 def test_heat_map_has_every_cell_with_spread_and_seeds(tmp_path):
@@ -140,8 +155,8 @@ def test_heat_map_has_every_cell_with_spread_and_seeds(tmp_path):
 def test_ranks_say_on_how_many_pairs_they_rest(tmp_path):
     small_bench(tmp_path)
     text = text_of(page_of(tmp_path))
-    assert "Based on 2 pairs of synthetic" in text
-    assert "no two of 3 rows can be told apart" in text
+    assert "2 pairs of synthetic" in text
+    assert "With so few pairs" in text
     (unranked,) = set(re.findall(r"Not ranked, [^:]*: ([^.]*)\.", text))
     assert unranked == "transpl, patch_length=16"
 
@@ -150,8 +165,9 @@ def test_enough_pairs_tell_rows_apart(tmp_path):
     scores = {"no-adapt": 0.3, "softmax": 0.5, "transpl": 0.7}
     bench(tmp_path, [(spec(name, pair), score) for name, score in scores.items() for pair in PAIRS])
     text = text_of(page_of(tmp_path))
-    assert "Based on 8 pairs of synthetic" in text
-    assert "3 of 3 differences between two rows are more than chance. No bar: all neighbours differ." in text
+    assert "8 pairs of synthetic" in text
+    assert "3 of 3 differences" in text
+    assert "No bar" in text
     assert "With so few pairs" not in text
 
 
@@ -160,7 +176,7 @@ def test_comparison_of_all_data_sets_counts_the_pairs_of_each(tmp_path):
     runs = [(spec(n, p, dataset=d), s) for n, s in scores.items() for d in ("one", "two") for p in PAIRS[:3]]
     bench(tmp_path, runs)
     page = page_of(tmp_path)
-    assert "Based on 6 pairs (3 of one and 3 of two)" in text_of(page)
+    assert "6 pairs (3 of one and 3 of two)" in text_of(page)
     assert 'id="standings-set"' in page
 
 
@@ -228,7 +244,7 @@ def test_failures_come_first_with_their_error(tmp_path):
     small_bench(tmp_path)
     first = re.search(r'<details class="run .*?</details>', page_of(tmp_path), re.S)[0]
     assert 'data-state="failed"' in first
-    assert "seed 0 failed: TrainingDiverged: no finite loss." in text_of(first)
+    assert "TrainingDiverged: no finite loss." in text_of(re.search(r"<summary>.*?</summary>", first)[0])
     assert "2 attempts." in text_of(first)
     assert "Traceback: TrainingDiverged" in text_of(first)
 
@@ -255,10 +271,11 @@ def test_page_needs_nothing_but_itself(tmp_path):
 
 def test_a_folder_without_a_finished_run_has_a_page_too(tmp_path):
     bench(tmp_path, [], not_run=[spec("softmax"), spec("transpl")])
-    text = text_of(page_of(tmp_path))
-    assert "Incomplete: 0 of 2 planned runs finished; 2 not run yet." in text
-    assert "No run is finished yet." in text
-    assert "Nothing to compare yet" in text
+    page = page_of(tmp_path)
+    assert state_of(page).startswith("Incomplete: 0 of 2 planned runs")
+    assert "2 not run" in state_of(page)
+    assert 'id="runs"' not in page
+    assert 'class="ranks"' not in page
 
 
 def test_a_thousand_runs_stay_below_five_megabytes(tmp_path):

@@ -238,7 +238,7 @@
     byId("next").disabled = place() === order.length - 1;
     const sorted = byId("window-order").selectedOptions[0].textContent;
     byId("window-status").textContent = `Window ${data.windows[current].row}, ${place() + 1} of ${order.length}, ${sorted}. ` +
-      "The arrow keys ← and → move on.";
+      "Move with the arrow keys ← and →.";
   };
 
   const open = (position) => {

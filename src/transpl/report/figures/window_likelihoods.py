@@ -109,8 +109,8 @@ def draw_likelihoods(data: dict[str, Any]) -> Drawing:
         f"Every stretch of {data['patch_length']} steps becomes a code: the number above it, and the line's colour."
     )
     evidence_words = (
-        "The log likelihood is the mean over the transitions of this window: 0 is certain, and the lower it is, the "
-        "less this is what the class does. The shares follow by Bayes' rule, with all classes equally frequent."
+        "The log likelihood is the mean over the transitions of this window: 0 is certain; the lower it is, the less "
+        "typical these codes are of the class. The shares follow by Bayes' rule, with all classes equally frequent."
     )
     matrix_words = (
         "Rows: a code; columns: the code that follows; colour: how often it does in the source's windows of the class. "
