@@ -58,7 +58,7 @@ def test_a_run_starts_again_as_it_was_and_nothing_is_trained(bench, monkeypatch)
 
 def test_a_folder_without_the_source_network_is_refused(bench, tmp_path):
     shutil.copytree(bench, tmp_path / "bench", ignore=shutil.ignore_patterns("sources"))
-    with refusal(tmp_path / "bench" / "sources", "no trained source network of domain 0", UnreadableFile):
+    with refusal(tmp_path / "bench" / "sources", "domain 0", UnreadableFile):
         make_figure("codes", tmp_path / "bench")
 
 
