@@ -73,7 +73,7 @@ def read_torch(path: Path) -> Any:
         return _with_arrays(content, torch.Tensor)
 
 
-def _with_arrays(value: Any, tensor: type) -> Any:
+def _with_arrays(value: Any, tensor: Any) -> Any:
     """Replace a tensor, or those in a dict, by arrays."""
     if isinstance(value, dict):
         return {key: _with_arrays(entry, tensor) for key, entry in value.items()}
@@ -138,7 +138,7 @@ class _Array(np.ndarray):
     def __new__(cls, *arguments: Any) -> _Array:
         raise pickle.UnpicklingError("a call of numpy.ndarray")
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:  # type: ignore[override]
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, by_columns, content = state
         _check_content(shape, dtype, content)
         super().__setstate__((1, shape, dtype.real, bool(by_columns), content))  # type: ignore[arg-type]

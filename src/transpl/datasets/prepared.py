@@ -81,7 +81,8 @@ def save_prepared(
         "pairs": np.array(dataset.pairs, dtype=np.int64).reshape(-1, 2),
         **({} if dataset.groups is None else {"group": dataset.groups}),
     }
-    for key, array in (extras or {}).items():
+    further: dict[str, Any] = dict(extras or {})
+    for key, array in further.items():
         if key in arrays:
             expected = f"other keys than {', '.join(sorted(arrays))}"
             raise invalid("extras", expected=expected, got=key, advice="Rename it.")
@@ -89,7 +90,7 @@ def save_prepared(
             expected, got = f"numbers or text, {len(dataset)} entries", f"{array.dtype} of shape {array.shape}"
             raise invalid(f"extras[{key!r}]", expected=expected, got=got, advice="Give one each.")
     with replacing(path) as part, open(part, "wb") as stream:
-        np.savez_compressed(stream, **arrays, **(extras or {}))
+        np.savez_compressed(stream, **arrays, **further)
 
 
 def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:

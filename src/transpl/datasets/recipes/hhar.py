@@ -261,7 +261,7 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
         "dtype": {
             **_NUMBERS,
             **dict.fromkeys(("Model", "Device"), "category"),
-            **{column: pd.CategoricalDtype(known) for column, known in _WORDS.items()},
+            **{column: pd.CategoricalDtype(list(known)) for column, known in _WORDS.items()},
         },
         "index_col": False,
         "keep_default_na": False,  # "null" is a word of gt
