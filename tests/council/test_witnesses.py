@@ -8,7 +8,7 @@ from conftest import make_waves, refusal
 
 from transpl.council import witnesses
 from transpl.council.witnesses import ViewedWindows, Witness
-from transpl.methods import conv_witness, vq_witness
+from transpl.methods import network_witnesses
 
 K = 3
 NAMES = witnesses.names()
@@ -18,8 +18,8 @@ LEAST_RIGHT = 0.7  # of easy windows, where a third would be chance
 @pytest.fixture(autouse=True)
 def short_training(monkeypatch):
     """The networks' witnesses train for a moment."""
-    monkeypatch.setattr(conv_witness, "EPOCHS", 20)
-    monkeypatch.setattr(vq_witness, "MAX_EPOCHS", 10)
+    monkeypatch.setattr(network_witnesses, "EPOCHS", 20)
+    monkeypatch.setattr(network_witnesses, "VQ_EPOCHS", 10)
 
 
 def sight(n: int = 36, seed: int = 0, **changes: object) -> tuple[ViewedWindows, np.ndarray]:

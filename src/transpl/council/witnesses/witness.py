@@ -26,7 +26,7 @@ Arrays = dict[str, NDArray]
 _Class = TypeVar("_Class", bound="type[Witness]")
 
 # Witnesses that need a network, and so the extra `deep`, are defined with the methods.
-_ON_NETWORKS = {"conv": "transpl.methods.conv_witness", "vq": "transpl.methods.vq_witness"}
+_ON_NETWORKS = dict.fromkeys(("conv", "vq"), "transpl.methods.network_witnesses")
 _registered: dict[str, type[Witness]] = {}
 
 

@@ -7,14 +7,14 @@ import pytest
 from tiny_source import TARGET, source_model, waves
 
 from transpl.council import Council, CouncilSettings
-from transpl.methods import conv_witness
+from transpl.methods import network_witnesses
 
 SETTINGS = CouncilSettings(witnesses=("conv", "linear"), views=("recorded", "standardised"))
 
 
 @pytest.fixture
 def source(monkeypatch):
-    monkeypatch.setattr(conv_witness, "EPOCHS", 5)
+    monkeypatch.setattr(network_witnesses, "EPOCHS", 5)
     return source_model().source
 
 
