@@ -193,6 +193,14 @@ def test_codes_are_drawn_with_their_usage():
     assert "<polyline" not in page_of(saved(summary=older))
 
 
+def test_of_many_codes_the_most_used_are_drawn():
+    counts = [0, *range(1, 70)]
+    many = summary(codebook_usage={"coarse": {"counts": counts}}, decoded_codes=np.ones((70, 8)).tolist())
+    page = page_of(saved(summary=many))
+    drawn = [int(code) for code in re.findall(r'class="code-name">code <span[^>]*>(\d+)', page)]
+    assert drawn == list(range(6, 70))
+
+
 def test_results_without_an_explanation_say_so_in_a_line():
     found = saved()
     page = page_of(type(found)(found.summary, found.predictions))

@@ -11,7 +11,7 @@ import pytest
 from conftest import refusal
 from made_up_explanation import CHANNELS, SEATS, made_up, made_up_council
 from made_up_results import METRICS, SWAPPED, TURNED, council_summary, predictions, saved_council, shift
-from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, section, text_of, write
+from page_reading import HOSTILE, caption, cards, data_of, headings, page_of, scores, section, text_of, write
 
 from transpl._utils.errors import UnreadableFile
 from transpl.report import write_report
@@ -96,6 +96,13 @@ def test_agreement_is_counted_on_the_windows_of_the_page():
             same = np.mean([row[i] == row[j] for row in votes])
             assert data["z"][i][j] == pytest.approx(100 * same)
     np.testing.assert_array_equal(agreement(votes), agreement(votes).T)
+
+
+def test_agreement_on_some_windows_is_not_passed_off_as_that_of_all():
+    some = saved_council()
+    more = predictions(np.tile(some.explanation.answers, (2, 1)))
+    assert "least sure" not in caption(page_of(some), "agreement")
+    assert "least sure" in caption(page_of(saved_council(predictions=more)), "agreement")
 
 
 def test_no_channel_is_said_to_vote_or_to_be_trusted():

@@ -230,6 +230,10 @@ def test_runs_show_stages_epochs_and_channels(tmp_path):
             {"source_guard": {"held_back": True, "cross_entropy": 2.0, "bound": 1.8}},
             "source guard the source model stays",
         ),
+        (
+            {"codebooks": {"coarse": {"codes": 8, "dead": 2, "perplexity": 4.24}}, "reconstruction_error": 0.123456},
+            "coarse: 8 codes, 2 never used, perplexity 4.2 reconstruction error 0.1235",
+        ),
         ({"source_guard": {"held_back": False, "cross_entropy": 1.0, "bound": 1.8}}, "source guard passed"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -32,25 +33,28 @@ Log = Callable[[str], None]
 class PaperFigure(NamedTuple):
     """How a figure is made.
 
-    study : from one subject, or from all of them if `several`, to plain data
+    study : from one subject, or from all of them if `several`, to plain data; its other parameters are the options
     draw : from that data to the page
-    options : keyword arguments of the study that users may set
     one_dataset : all subjects must be of the same data set
     """
 
     study: Callable[..., dict[str, Any]]
     draw: Callable[[dict[str, Any]], Drawing]
-    options: tuple[str, ...] = ()
     several: bool = False
     one_dataset: bool = True
 
+    @property
+    def options(self) -> list[str]:
+        """What users may set."""
+        return list(signature(self.study).parameters)[1:]
+
 
 FIGURES: dict[str, PaperFigure] = {
-    "entropy": PaperFigure(entropy_study, draw_entropy, ("order", "delay", "context"), several=True, one_dataset=False),
-    "codes": PaperFigure(codes_study, draw_codes, ("context",)),
-    "likelihoods": PaperFigure(likelihood_study, draw_likelihoods, ("window", "channel")),
+    "entropy": PaperFigure(entropy_study, draw_entropy, several=True, one_dataset=False),
+    "codes": PaperFigure(codes_study, draw_codes),
+    "likelihoods": PaperFigure(likelihood_study, draw_likelihoods),
     "alignment": PaperFigure(alignment_study, draw_alignment),
-    "corruption": PaperFigure(corruption_study, draw_corruption, ("channel", "noise", "noise_seeds"), several=True),
+    "corruption": PaperFigure(corruption_study, draw_corruption, several=True),
 }
 
 
