@@ -181,16 +181,16 @@ def test_import(run: Any, tmp_path: Path, home: Path, monkeypatch: pytest.Monkey
     (tmp_path / "HAR" / "train_1.pt").write_bytes(b"any")
     asked = []
 
-    def reader(folder: Path, name: str, **choices: Any) -> Dataset:
+    def reader(folder: Path, name: str, format: str, **choices: Any) -> Dataset:
         assert choices == {"like": None, "n_channels": None}
-        asked.append((folder, name))
+        asked.append((folder, name, format))
         return make_shifted(n_train=6, n_test=4)
 
     for whose in ("adatime", "transpl"):
-        monkeypatch.setattr(f"transpl.datasets.importers.read_{whose}", reader)
+        monkeypatch.setattr("transpl.datasets.importers.import_files", reader)
         code, out, _ = run("import", tmp_path / "HAR", "--format", whose, "--name", f"har-{whose}")
         assert (code, out.strip()) == (0, str(home / f"har-{whose}.npz"))
-        assert asked[-1] == (tmp_path / "HAR", f"har-{whose}")
+        assert asked[-1] == (tmp_path / "HAR", f"har-{whose}", whose)
         card = read_card(home / f"har-{whose}.npz")
         assert (card["made_by"], card["options"]) == ("import", {"format": whose})
         assert card["origin"][0]["name"] == "HAR/"

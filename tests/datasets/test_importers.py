@@ -8,6 +8,7 @@ import pickle
 import sys
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transpl._utils.errors import InputError, UnreadableFile
-from transpl.datasets.importers import PUBLISHED_NAMES, read_adatime, read_transpl
+from transpl.datasets.importers import PUBLISHED_NAMES, import_files
 from transpl.datasets.pickles import read_pickle, read_torch
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 CHANNELS, TIME = 3, 8
+read_adatime, read_transpl = (partial(import_files, format=whose) for whose in ("adatime", "transpl"))
 
 
 def windows(n: int, seed: int = 0) -> np.ndarray:

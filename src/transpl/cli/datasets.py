@@ -5,17 +5,13 @@ As in `transpl.cli.main`: parses, calls, prints; heavy imports wait inside the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from transpl.cli.options import say, setting_value, split_setting
-
-if TYPE_CHECKING:
-    from transpl.datasets import Dataset
 
 app = typer.Typer(no_args_is_help=True, help="Prepare data sets and look at them.")
 
@@ -103,14 +99,15 @@ def import_(
     force: Force = False,
 ) -> None:
     """Take over files that AdaTime or TransPL's own code has prepared, without running what is pickled in them."""
+    from transpl.datasets.importers import import_files
     from transpl.datasets.prepare import refuse_to_replace, store
     from transpl.datasets.prepared import prepared_path
     from transpl.datasets.recipe import Built
 
     npz = prepared_path(name)
     refuse_to_replace(npz, force)
-    choices = {"like": None if like is None else like.value, "n_channels": n_channels}
-    dataset = _foreign_reader(format)(folder, name, **choices)
+    choices: dict[str, Any] = {"like": None if like is None else like.value, "n_channels": n_channels}
+    dataset = import_files(folder, name, format.value, **choices)
     store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), say)
     typer.echo(npz)
 
@@ -179,12 +176,6 @@ def _print(view: Any) -> None:
 
 def _options(words: list[str]) -> dict[str, Any]:
     return {name: setting_value(text) for name, text in (split_setting(word, "--option") for word in words)}
-
-
-def _foreign_reader(format: Format) -> Callable[..., Dataset]:
-    from transpl.datasets import importers
-
-    return importers.read_adatime if format is Format.adatime else importers.read_transpl
 
 
 def _foreign_provenance(format: Format, folder: Path, choices: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,8 +37,13 @@ PUBLISHED_NAMES: dict[str, tuple[Names, Names]] = {  # classes and channels, in 
     "ptb": (ptb_beats.CLASSES, ptb_beats.LEADS),
 }
 _SPLITS = {"train": TRAIN, "test": TEST}
-_ADATIME = re.compile(r"(?P<split>train|test)_(?P<id>\d{1,9})\.pt")
-_TRANSPL = re.compile(r"(USER|DOMAIN)(?P<id>\d{2,9})_(?P<split>train|test)X\.pkl")
+_LAYOUTS = {  # the files of each format, and how messages describe them
+    "adatime": (re.compile(r"(?P<split>train|test)_(?P<id>\d{1,9})\.pt"), "train_<id>.pt and test_<id>.pt"),
+    "transpl": (
+        re.compile(r"(USER|DOMAIN)(?P<id>\d{2,9})_(?P<split>train|test)X\.pkl"),
+        "USER<id>_trainX.pkl and USER<id>_testX.pkl",
+    ),
+}
 _EXPORT_AGAIN = "Export it again."
 _GIVE_CHANNELS = "Give n_channels (on the command line: --n-channels)"
 
@@ -53,63 +58,84 @@ class _Part(NamedTuple):
     y: NDArray[np.int64]
 
 
-def read_adatime(
+def import_files(
     folder: str | os.PathLike[str],
     name: str,
+    format: str,
     *,
     like: str | None = None,
     n_channels: int | None = None,
     class_names: Sequence[str] | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Read a folder of AdaTime's files; this needs torch.
+    """Read a folder of AdaTime's files, which needs torch, or of those of TransPL's authors.
 
     Parameters
     ----------
     folder : path
     name : str
         Name of the data set. A published name gets the published pairs and names.
+    format : {"adatime", "transpl"}
     like : {"ucihar", "wisdm", "hhar", "ptb"}, optional
         Take names from this set, and those of its pairs whose domains are there.
     n_channels : int, optional
-        Which axis is channels; by default the published number, else the shorter axis.
+        Number of channels; by default the published one. Without any, AdaTime's shorter axis is channels.
     class_names, channel_names : sequence of str, optional
     """
+    check_choice("format", format, tuple(_LAYOUTS))
+    if like is not None:
+        check_choice("like", like, tuple(PUBLISHED_NAMES))
+    if n_channels is not None:
+        check_int("n_channels", n_channels, least=1)
+    classes, channels = PUBLISHED_NAMES.get(like or name, (None, None))
+    classes = classes if class_names is None else tuple(class_names)
+    channels = channels if channel_names is None else tuple(channel_names)
+    if n_channels is None and channels is not None:
+        n_channels = len(channels)
+    read = _read_adatime if format == "adatime" else _read_transpl
+    parts = []
+    for (domain, split), path in _files(Path(folder), *_LAYOUTS[format]).items():
+        X, labels, labelled = read(path, n_channels)
+        parts.append(_Part(path, domain, split, X, _check_labels(labelled, labels, len(X), classes)))
+    _check_same_shape(parts)
+    y, counts = np.concatenate([part.y for part in parts]), [len(part.y) for part in parts]
+    if not len(y):
+        raise unreadable_file(folder, problem="no windows in any file", advice=_EXPORT_AGAIN)
+    domains = sorted({part.domain for part in parts if len(part.y)})
+    if like is None:
+        pairs = pairs_for(name, domains)
+    else:
+        pairs = tuple(pair for pair in PUBLISHED[like] if set(pair) <= set(domains)) or default_pairs(domains)
+    return Dataset(
+        name=name,
+        X=np.concatenate([part.X for part in parts]),
+        y=y,
+        domain_ids=np.repeat([part.domain for part in parts], counts),
+        split=np.repeat([part.split for part in parts], counts),
+        class_names=tuple(str(k) for k in range(int(y.max()) + 1)) if classes is None else classes,
+        channel_names=tuple(f"channel_{c}" for c in range(parts[0].X.shape[1])) if channels is None else channels,
+        pairs=pairs,
+    )
 
-    def read(path: Path, n_channels: int | None) -> tuple[Path, NDArray[np.float32], Any]:
-        content = read_torch(path)
-        if not isinstance(content, dict) or not {"samples", "labels"} <= set(content):
-            got = f"keys {', '.join(map(str, content))[:100]}" if isinstance(content, dict) else type(content).__name__
-            problem = f"not a dict of samples and labels ({got})"
-            raise unreadable_file(path, problem=problem, advice=_EXPORT_AGAIN)
-        X = _channels_first(path, _check_windows(path, content["samples"]), n_channels)
-        return path, X, content["labels"]
 
-    files = _files(Path(folder), _ADATIME, "train_<id>.pt and test_<id>.pt")
-    return _dataset(files, read, name, like, n_channels, class_names, channel_names)
+def _read_adatime(path: Path, n_channels: int | None) -> tuple[NDArray[np.float32], Any, Path]:
+    """Return windows, their labels, and the file that has the labels."""
+    content = read_torch(path)
+    if not isinstance(content, dict) or not {"samples", "labels"} <= set(content):
+        got = f"keys {', '.join(map(str, content))[:100]}" if isinstance(content, dict) else type(content).__name__
+        problem = f"not a dict of samples and labels ({got})"
+        raise unreadable_file(path, problem=problem, advice=_EXPORT_AGAIN)
+    return _channels_first(path, _check_windows(path, content["samples"]), n_channels), content["labels"], path
 
 
-def read_transpl(
-    folder: str | os.PathLike[str],
-    name: str,
-    *,
-    like: str | None = None,
-    n_channels: int | None = None,
-    class_names: Sequence[str] | None = None,
-    channel_names: Sequence[str] | None = None,
-) -> Dataset:
-    """Read a folder of the files of TransPL's authors; parameters as in `read_adatime`."""
-
-    def read(path: Path, n_channels: int | None) -> tuple[Path, NDArray[np.float32], Any]:
-        X = _check_windows(path, read_pickle(path))
-        X = X[:, None] if X.ndim == 2 else X.swapaxes(1, 2)
-        if n_channels not in (None, X.shape[1]):
-            raise _other_channels(path, X.shape, n_channels)
-        table = path.with_name(path.name.replace("X.pkl", "Y.csv"))
-        return table, X, _labels_in_row_order(table, len(X))
-
-    files = _files(Path(folder), _TRANSPL, "USER<id>_trainX.pkl and USER<id>_testX.pkl")
-    return _dataset(files, read, name, like, n_channels, class_names, channel_names)
+def _read_transpl(path: Path, n_channels: int | None) -> tuple[NDArray[np.float32], Any, Path]:
+    """Return windows, their labels, and the file that has the labels."""
+    X = _check_windows(path, read_pickle(path))
+    X = X[:, None] if X.ndim == 2 else X.swapaxes(1, 2)
+    if n_channels not in (None, X.shape[1]):
+        raise _other_channels(path, X.shape, n_channels)
+    table = path.with_name(path.name.replace("X.pkl", "Y.csv"))
+    return X, _labels_in_row_order(table, len(X)), table
 
 
 def _files(folder: Path, pattern: re.Pattern[str], layout: str) -> dict[tuple[int, int], Path]:
@@ -130,50 +156,6 @@ def _files(folder: Path, pattern: re.Pattern[str], layout: str) -> dict[tuple[in
             problem = f"its partner {partner} is missing"
             raise unreadable_file(path, problem=problem, advice="Copy all files of the set.")
     return dict(sorted(found.items()))
-
-
-def _dataset(
-    files: dict[tuple[int, int], Path],
-    read: Callable[[Path, int | None], tuple[Path, NDArray[np.float32], Any]],
-    name: str,
-    like: str | None,
-    n_channels: int | None,
-    class_names: Sequence[str] | None,
-    channel_names: Sequence[str] | None,
-) -> Dataset:
-    """Read all files and join them; `read` returns the windows, their labels, and the file that has the labels."""
-    if like is not None:
-        check_choice("like", like, tuple(PUBLISHED_NAMES))
-    if n_channels is not None:
-        check_int("n_channels", n_channels, least=1)
-    classes, channels = PUBLISHED_NAMES.get(like or name, (None, None))
-    classes = classes if class_names is None else tuple(class_names)
-    channels = channels if channel_names is None else tuple(channel_names)
-    if n_channels is None and channels is not None:
-        n_channels = len(channels)
-    parts = []
-    for (domain, split), path in files.items():
-        labelled, X, labels = read(path, n_channels)
-        parts.append(_Part(path, domain, split, X, _check_labels(labelled, labels, len(X), classes)))
-    _check_same_shape(parts)
-    y, counts = np.concatenate([part.y for part in parts]), [len(part.y) for part in parts]
-    if not len(y):
-        raise unreadable_file(parts[0].path.parent, problem="no windows in any file", advice=_EXPORT_AGAIN)
-    domains = sorted({part.domain for part in parts if len(part.y)})
-    if like is None:
-        pairs = pairs_for(name, domains)
-    else:
-        pairs = tuple(pair for pair in PUBLISHED[like] if set(pair) <= set(domains)) or default_pairs(domains)
-    return Dataset(
-        name=name,
-        X=np.concatenate([part.X for part in parts]),
-        y=y,
-        domain_ids=np.repeat([part.domain for part in parts], counts),
-        split=np.repeat([part.split for part in parts], counts),
-        class_names=tuple(str(k) for k in range(int(y.max()) + 1)) if classes is None else classes,
-        channel_names=tuple(f"channel_{c}" for c in range(parts[0].X.shape[1])) if channels is None else channels,
-        pairs=pairs,
-    )
 
 
 def _check_same_shape(parts: list[_Part]) -> None:
