@@ -15,7 +15,7 @@ from tiny_bench import COUNTED, SET, keep, plan, write_data
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.plan import Plan
 from transpl.benchmark.store import Store
-from transpl.cli.bench import _changes_and_grid
+from transpl.cli.bench import _settings_and_grid
 from transpl.datasets import make_shifted
 from transpl.methods import registry
 from transpl.methods.softmax import Softmax
@@ -307,7 +307,7 @@ def test_numbers_are_checked(command, words):
 
 
 def test_values_on_the_command_line():
-    changes, grid = _changes_and_grid(
+    changes, grid = _settings_and_grid(
         ["a=3", "b=1e-3", "c=true", "d=None", "e=each epoch", "f=(1, 2)"], ["g=1e-3,5e-4", "h=x,y"]
     )
     assert changes == {"a": 3, "b": 1e-3, "c": True, "d": None, "e": "each epoch", "f": (1, 2)}

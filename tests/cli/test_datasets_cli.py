@@ -252,9 +252,9 @@ def test_misuse_is_one_line(run: Any, raw: Path, words: list[str], message: str)
     [("1", 1), ("0.5", 0.5), ("True", True), ("true", True), ("s3,s3mini", "s3,s3mini"), ("('a', 'b')", ("a", "b"))],
 )
 def test_options_are_read_as_what_they_look_like(text: str, value: object) -> None:
-    from transpl.cli.datasets import _options
+    from transpl.cli.options import read_settings
 
-    assert _options([f"key={text}"]) == {"key": value}
+    assert read_settings([f"key={text}"], "--option") == {"key": value}
 
 
 def test_help_stays_light() -> None:

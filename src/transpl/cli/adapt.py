@@ -1,7 +1,8 @@
-"""The commands that run the main job, `transpl adapt` and `transpl demo`: parse, call, print."""
+"""The commands that adapt a model and use it: `transpl adapt`, `demo`, `predict` and `label`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,27 +15,34 @@ from transpl.cli.options import (
     Device,
     DomainColumn,
     GroupColumn,
-    Parameters,
+    ModelFolder,
+    OnlyDomain,
     Step,
     Threads,
     TimeColumn,
     Window,
-    parameters,
-    read_and_say,
-    reading_of,
-    say,
+    log,
+    model_and_reader,
+    open_model,
+    read_and_log,
+    reading_options,
+    refuse_to_replace,
+    setting_value,
+    split_setting,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from transpl.datasets import Dataset
     from transpl.datasets.recordings.reading import Recordings
     from transpl.jobs import Outcome
 
 _FAILED = 1
 _LOW = 0.6  # estimated accuracy below which a person should label some windows
 _DEMO_WATCH_PAIR = (8, 4)  # gains much, and the same with every seed; the ten pairs are in docs/beyond.md
+# parameters of TransPL whose option has another name
+_OPTION_OF = {"random_state": "seed", "max_epochs": "epochs", "n_threads": "threads"}
+_OPTION_OF |= dict.fromkeys(("source_lr", "adapt_lr"), "learning_rate")
+_NOT_TO_SET = ("checkpoint_dir", "verbose", "channel_names")  # set by the job
+
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Of paper: at most so many epochs per phase.")]
 Mode = Annotated[
@@ -46,6 +54,10 @@ Mode = Annotated[
 ]
 Variant = Annotated[
     str, typer.Option(help="plus: several cheap witnesses, judged without labels; paper: the paper's, needs torch.")
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Another parameter of TransPL, as top_ratio=0.3. May be repeated."),
 ]
 Undo = Annotated[
     str,
@@ -90,7 +102,7 @@ def demo(
     from transpl.datasets.pairs import parse_pair
     from transpl.estimator import check_mode
 
-    chosen = parameters(
+    parameters = _parameters(
         ctx,
         change,
         variant=variant,
@@ -102,13 +114,16 @@ def demo(
         device=device,
         undo=_kinds(undo),
     )
-    model = TransPL(**chosen, verbose=True).check_parameters()
+    model = TransPL(**parameters, verbose=True).check_parameters()
     check_mode(variant, mode)
     data = datasets.load(dataset)
-    source, target = _default_pair(data) if pair is None else parse_pair(pair, "--pair")
+    if pair is None:
+        source, target = _DEMO_WATCH_PAIR if data.name == "watch" else data.pairs[0]
+    else:
+        source, target = parse_pair(pair, "--pair")
     job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.needs_validation)
-    say(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
-    _report_and_tell(jobs.run(job, model, out, say))
+    log(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
+    _report(jobs.run(job, model, out, log))
 
 
 def adapt(
@@ -168,13 +183,13 @@ def adapt(
 ) -> None:
     """Adapt a classifier from labelled recordings to unlabelled ones; go on where an interrupted run stopped.
 
-    Several targets share one source model. Each gets a folder of its own in --out; one that fails costs only itself.
+    Several targets share one source model. Each gets its own folder in --out; one that fails does not stop the others.
     """
     from transpl import TransPL, jobs
     from transpl._utils.parallel import check_workers
     from transpl.estimator import check_mode
 
-    chosen = parameters(
+    parameters = _parameters(
         ctx,
         change,
         variant=variant,
@@ -188,125 +203,128 @@ def adapt(
         undo=_kinds(undo),
         triads=_triads(triads),
     )
-    model = TransPL(**chosen, verbose=True).check_parameters()  # before files are read that may take long
+    model = TransPL(**parameters, verbose=True).check_parameters()  # before files are read that may take long
     check_mode(variant, mode)
     jobs.check_grouping(model, one_label_per_group, smooth)
-    files, are_many = _files([*target, *(more or ())], labels or ())
+    paths = [*target, *(more or ())]
+    files, are_many = jobs.expand_patterns(paths), len(paths) > 1 or jobs.is_pattern(paths[0])
     workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
     if are_many:
         check_workers(**workers)
-        _refuse_for_many("--one-label-per-group", one_label_per_group)
-        _refuse_for_many("--smooth", smooth)
-    how: dict[str, Any] = {"source_name": source_domain or source.stem, "prior": _shares(prior), "mode": mode}
-    how["hold_out"] = model.needs_validation
-    reading = reading_of(domain_col, time_col, group_col, channels, window, step)
-    lab = read_and_say(source, domain=source_domain, label_col=label_col, **reading)
-    reading = _as_the_source(reading, lab)
-    field = {"domain": target_domain, "label_col": label_col, **reading}
+        for option, given in (
+            ("--labels", labels),
+            ("--one-label-per-group", one_label_per_group),
+            ("--smooth", smooth),
+        ):
+            if given:
+                got = f"{len(files)}, or a pattern"
+                raise invalid(option, expected="one target", got=got, advice="Adapt to each by itself.")
+    fields: dict[str, Any] = {"source_name": source_domain or source.stem, "prior": _class_shares(prior), "mode": mode}
+    fields["hold_out"] = model.needs_validation
+    reading = reading_options(domain_col, time_col, group_col, channels, window, step)
+    lab = read_and_log(source, domain=source_domain, label_col=label_col, **reading)
+    reading = _reading_of_targets(reading, lab)
+    target_reading = {"domain": target_domain, "label_col": label_col, **reading}
     if are_many:
-        many = jobs.ManyJob.from_recordings(lab, files, field, **how)
-        _tell_many(jobs.run_many(many, model, out, say, source_from=source_from, **workers), out)
+        many = jobs.ManyJob.from_recordings(lab, files, target_reading, **fields)
+        table = jobs.run_many(many, model, out, log, source_from=source_from, **workers)
+        typer.echo(jobs.table_as_text(table))
+        log(f"wrote {out / 'summary.csv'}")
+        if table["error"].notna().any():
+            raise typer.Exit(_FAILED)
         return
-    how |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
-    how |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
-    job = jobs.from_recordings(lab, read_and_say(files[0], labels_only_score=True, **field), **how)
-    _report_and_tell(jobs.run(job, model, out, say, source_from=source_from))
+    fields |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
+    fields |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
+    job = jobs.from_recordings(lab, read_and_log(files[0], labels_only_score=True, **target_reading), **fields)
+    _report(jobs.run(job, model, out, log, source_from=source_from))
 
 
-def _report_and_tell(outcome: Outcome) -> None:
-    from transpl.report import write_report
+def predict(
+    model: ModelFolder,
+    input: Annotated[Path, typer.Option(help="Recordings: npz, csv or parquet.")],
+    out: Annotated[Path | None, typer.Option(help="File for the table. Default: stdout.")] = None,
+    domain_col: DomainColumn = None,
+    domain: OnlyDomain = None,
+    time_col: TimeColumn = None,
+    group_col: GroupColumn = None,
+    channels: Columns = None,
+    window: Window = None,
+    step: Step = None,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Label new recordings: one csv row per window with label, confidence and a probability per class."""
+    from transpl import jobs
+    from transpl.jobs.folder import write_table
 
-    write_report(outcome.folder)
-    _tell(outcome)
+    refuse_to_replace([input], out)
+    given = reading_options(domain_col, time_col, group_col, channels, window, step)
+    fitted, read = model_and_reader(model, threads, device, given)
+    recordings = read(input, domain=domain)
+    table = jobs.predictions_table(fitted, recordings.X, jobs.origin_of(recordings))
+    if out is None:
+        table.to_csv(sys.stdout, index=False)
+    else:
+        write_table(out, table)
+        log(f"wrote {out}")
+
+
+def label(
+    model: Annotated[Path, typer.Argument(help="Folder written by adapt or demo, or by TransPL.save.")],
+    windows: Annotated[Path, typer.Argument(help="Windows (n, channels, time) as numpy.save wrote them; any n.")],
+    out: Annotated[Path, typer.Option(help="Folder for labels.npy, probabilities.npy and classes.json.")],
+    adapt: Annotated[bool, typer.Option("--adapt", help="Adapt to the windows as a new target domain first.")] = False,
+    chunk: Annotated[int, typer.Option(min=1, help="Windows in memory at once.")] = 4096,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
+    from transpl import jobs
+
+    fitted, _ = open_model(model, threads, device)
+    found = jobs.label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)
+    for name, count in zip(found.classes, found.windows_per_class(), strict=True):
+        typer.echo(f"{name:<30} {count:12,} windows   {count / len(found.labels):6.1%}")
+    typer.echo(f"wrote {found.folder / 'labels.npy'}, probabilities.npy and classes.json")
+
+
+def _parameters(ctx: typer.Context, changes: Sequence[str] | None, **options: Any) -> dict[str, Any]:
+    """Parameters of TransPL: those with an option of their own, and those that `--set` changes; TransPL checks them."""
+    from transpl import TransPL
+
+    known = sorted(set(TransPL().get_params()) - set(_NOT_TO_SET))
+    found = dict(options)
+    for text in changes or ():
+        name, value = split_setting(text, "--set")
+        if name not in known:
+            expected = f"a parameter of TransPL ({', '.join(known)})"
+            raise invalid("--set", expected=expected, got=repr(name), advice="Check the spelling.")
+        option = _OPTION_OF.get(name, name)
+        source = ctx.get_parameter_source(option) if name in options else None
+        if source is not None and source.name != "DEFAULT":
+            typed = f"--{option.replace('_', '-')}"
+            raise invalid(
+                "--set", expected=f"no {name} beside {typed}", got=repr(text), advice="Leave out one of them."
+            )
+        found[name] = setting_value(value)
+    return found
 
 
 def _kinds(undo: str) -> str | tuple[str, ...]:
-    """As the parameter `undo` takes them."""
+    """Read kinds of shifts, separated by commas or spaces."""
     kinds = tuple(undo.replace(",", " ").split())
     return kinds[0] if len(kinds) == 1 else kinds
 
 
 def _triads(text: str | None) -> tuple[tuple[str | int, ...], ...] | None:
-    """As the parameter `triads` takes them; a whole number is the number of a channel."""
+    """Read groups of three channels, by name or number; groups are separated by commas."""
     if text is None:
         return None
     return tuple(tuple(int(name) if name.isdigit() else name for name in part.split()) for part in text.split(","))
 
 
-def _refuse_for_many(option: str, given: bool) -> None:
-    if given:
-        raise invalid(option, expected="one target", got="several", advice="Adapt to each by itself.")
-
-
-def _files(targets: Sequence[Path], labels: Sequence[Path]) -> tuple[list[Path], bool]:
-    """The files to adapt to, and whether they are many, each with a folder of its own, or one."""
-    from transpl.jobs import expand_patterns, is_pattern
-
-    files, are_many = expand_patterns(targets), len(targets) > 1 or is_pattern(targets[0])
-    if are_many and labels:
-        got = f"{len(files)}, or a pattern"
-        raise invalid("--labels", expected="one target", got=got, advice="Adapt to this one by itself.")
-    return files, are_many
-
-
-def _as_the_source(reading: dict[str, Any], source: Recordings) -> dict[str, Any]:
-    """How targets, and later recordings, are read: what was asked for, and what the source turned out to be."""
-    found = {**reading, "window": source.X.shape[2]}  # those of an npz are as long as they are
-    if source.named:
-        found["channels"] = list(source.channel_names)  # other files may hold more, or in another order
-    if source.interval is not None:
-        found["interval"] = source.interval
-    return found
-
-
-def _tell(outcome: Outcome) -> None:
-    """Print how good it is, as estimated and, where there are labels, in truth; what was undone; where to look."""
-    metrics = outcome.metrics or {}
-    names = {
-        "before": "before adaptation",
-        "after": "after adaptation",
-        "pseudo_labels": "pseudo-labels (windows adapted to)",
-    }
-    estimate = metrics.get("estimated_accuracy")
-    if estimate:
-        low, high = 100 * estimate["low"], 100 * estimate["high"]
-        typer.echo(
-            f"{'estimated without labels':<34} accuracy {100 * estimate['accuracy']:5.1f} %"
-            f"   (likely between {low:.0f} and {high:.0f} %)"
-        )
-    for key, words in names.items():
-        found = metrics.get(key)
-        if found and (key != "pseudo_labels" or found != metrics.get("after")):
-            typer.echo(
-                f"{words:<34} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
-                f"   ({found['windows']} windows)"
-            )
-    given = metrics.get("labels_given", 0)
-    if given:
-        typer.echo(f"the {given} windows that you labelled are not scored")
-    for sentence in outcome.undone or (("Nothing was undone.",) if estimate else ()):
-        typer.echo(sentence)
-    if estimate and estimate["accuracy"] < _LOW:
-        few = outcome.folder / "few.csv"
-        typer.echo(f"that is low: label some windows (transpl review --model {outcome.folder} --out {few})")
-    typer.echo(f"open {outcome.folder / 'report.html'}")
-
-
-def _tell_many(table: pd.DataFrame, out: Path) -> None:
-    """Print a row per target; some that failed make the exit code 1."""
-    from transpl.jobs import table_as_text
-
-    typer.echo(table_as_text(table))
-    say(f"wrote {out / 'summary.csv'}")
-    if table["error"].notna().any():
-        raise typer.Exit(_FAILED)
-
-
-def _default_pair(data: Dataset) -> tuple[int, int]:
-    return _DEMO_WATCH_PAIR if data.name == "watch" else data.pairs[0]
-
-
-def _shares(text: str | None) -> dict[str, float] | None:
+def _class_shares(text: str | None) -> dict[str, float] | None:
+    """Read walk=0.6,sit=0.4."""
     if text is None:
         return None
     from transpl.datasets.recordings.tables import as_text
@@ -314,6 +332,51 @@ def _shares(text: str | None) -> dict[str, float] | None:
     try:
         return {str(as_text([name])[0]): float(share) for name, share in (part.split("=") for part in text.split(","))}
     except ValueError:
-        raise invalid(
-            "--prior", expected="class=share pairs, as walk=0.6,sit=0.4", got=repr(text), advice="Mend it."
-        ) from None
+        expected = "class=share pairs, as walk=0.6,sit=0.4"
+        raise invalid("--prior", expected=expected, got=repr(text), advice="Correct it.") from None
+
+
+def _reading_of_targets(reading: dict[str, Any], source: Recordings) -> dict[str, Any]:
+    """How targets and later recordings are read: as asked, and with the source's window, channels and rate."""
+    found = {**reading, "window": source.X.shape[2]}  # windows of an npz have their own length
+    if source.named:
+        found["channels"] = list(source.channel_names)  # other files may have more, or in another order
+    if source.interval is not None:
+        found["interval"] = source.interval
+    return found
+
+
+def _report(outcome: Outcome) -> None:
+    """Write the report; print accuracies, what was undone, and where to look."""
+    from transpl.jobs.folder import recording_failure
+    from transpl.report import write_report
+
+    with recording_failure(outcome.folder):
+        write_report(outcome.folder)
+    metrics = outcome.metrics or {}
+    estimate = metrics.get("estimated_accuracy")
+    if estimate:
+        low, high = 100 * estimate["low"], 100 * estimate["high"]
+        typer.echo(
+            f"{'estimated without labels':<34} accuracy {100 * estimate['accuracy']:5.1f} %"
+            f"   (likely between {low:.0f} and {high:.0f} %)"
+        )
+    for key, title in (
+        ("before", "before adaptation"),
+        ("after", "after adaptation"),
+        ("pseudo_labels", "pseudo-labels (windows adapted to)"),
+    ):
+        found = metrics.get(key)
+        if found and (key != "pseudo_labels" or found != metrics.get("after")):
+            typer.echo(
+                f"{title:<34} accuracy {100 * found['accuracy']:5.1f} %   macro-F1 {100 * found['macro_f1']:5.1f}"
+                f"   ({found['windows']} windows)"
+            )
+    if given := metrics.get("labels_given"):
+        typer.echo(f"the {given} windows that you labelled are not scored")
+    for sentence in outcome.undone or (("Nothing was undone.",) if estimate else ()):
+        typer.echo(sentence)
+    if estimate and estimate["accuracy"] < _LOW:
+        few = outcome.folder / "few.csv"
+        typer.echo(f"that is low: label some windows (transpl review --model {outcome.folder} --out {few})")
+    typer.echo(f"open {outcome.folder / 'report.html'}")

@@ -1,4 +1,4 @@
-"""`transpl bench` and `transpl table`: many runs, and the tables they make. Thin: parses, calls, prints."""
+"""`transpl bench` and `transpl table`: many runs, and the tables made of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import InputError, check_choice, invalid
-from transpl.cli.options import say, setting_value, split_setting
+from transpl.cli.options import log, read_settings, setting_value, split_setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transpl.benchmark import PairedTest, Plan, RunSpec, Store, TableQuery
+    from transpl.benchmark import Plan, Store, TableQuery
 
 _FAILED = 1
 
@@ -60,7 +60,7 @@ def bench(
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
-    from transpl.benchmark import Store, import_plugins, missing_lines, status_lines
+    from transpl.benchmark import Store, import_plugins, missing_lines, run_plan, show_progress, status_lines
 
     store = Store(out)
     import_plugins(plugins or ())
@@ -74,10 +74,19 @@ def bench(
             typer.echo(line)
         return
     store.plan(specs)
-    say(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
-    how = {"jobs": jobs, "backend": backend, "retries": retries, "device": device, "address": address}
-    failed = _run(specs, out, **how, plugins=plugins or ())
-    say(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
+    log(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
+    runs = run_plan(
+        specs,
+        out,
+        jobs=jobs,
+        backend=backend,
+        retries=retries,
+        device=device,
+        address=address,
+        plugins=plugins or (),
+    )
+    failed = sum(done.error is not None for done in show_progress(runs, specs, out, jobs))
+    log(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
     if failed:
         raise typer.Exit(_FAILED)
 
@@ -118,16 +127,16 @@ def table(
     _check_table(which, dataset, format, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
-    how = TableQuery(preset, *_changes_and_grid(change, grid), select, methods or (), data or ())
-    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, how)
+    query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or ())
+    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, query)
     if statistics:
-        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, how)
+        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, query)
     text = text.removesuffix("\n")
     if out is None:
         typer.echo(text)
     else:
         write_text(out, text + "\n")
-        say(f"wrote {out}")
+        log(f"wrote {out}")
 
 
 def _check_table(
@@ -150,14 +159,14 @@ def _check_table(
         raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
 
 
-def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, how: TableQuery) -> str:
+def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, query: TableQuery) -> str:
     from transpl.benchmark import pair_table_from, paper_table_from, render, runs_as_csv
 
     if form == "runs":
-        return runs_as_csv(folder, which, datasets, how)
+        return runs_as_csv(folder, which, datasets, query)
     if which == "pairs":
-        return render(pair_table_from(folder, datasets[0], metric, how), form)
-    return render(paper_table_from(folder, which, datasets, how), form)
+        return render(pair_table_from(folder, datasets[0], metric, query), form)
+    return render(paper_table_from(folder, which, datasets, query), form)
 
 
 def _plans(
@@ -178,7 +187,7 @@ def _plans(
         if any((dataset, methods, seeds, pairs, table, preset, change, grid)):
             raise InputError("plan: a plan says itself what to run. Leave out the other options.")
         return read_plans(plan)
-    changes, values = _changes_and_grid(change, grid)
+    changes, values = _settings_and_grid(change, grid)
     if table is None:
         if not dataset:
             raise invalid("dataset", expected="a name", got="none", advice="Pass --dataset ucihar, or --table full.")
@@ -198,23 +207,17 @@ def _used(store: Store, argument: str) -> Store:
     return store
 
 
-def _run(specs: Sequence[RunSpec], out: Path, **how: Any) -> int:
-    from transpl.benchmark import run_plan, show_progress
-
-    failed = 0
-    for done in show_progress(run_plan(specs, out, **how), specs, out, how["jobs"]):
-        failed += done.error is not None
-    return failed
-
-
-def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, how: TableQuery) -> str:
+def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, query: TableQuery) -> str:
     from transpl.benchmark import scores_by_pair, statistics_over_pairs
 
-    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, how))
+    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, query))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
     lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, corrected p:")
-    lines += [_against(test) for test in found.tests if test.first == found.methods[0]]
+    for test in found.tests:
+        if test.first == found.methods[0]:
+            pairs = f"{test.wins}-{test.ties}-{test.losses}"
+            lines.append(f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}")
     lines.append(
         "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
     )
@@ -224,14 +227,10 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
     return "\n".join(lines)
 
 
-def _against(test: PairedTest) -> str:
-    pairs = f"{test.wins}-{test.ties}-{test.losses}"
-    return f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}"
-
-
-def _changes_and_grid(
+def _settings_and_grid(
     change: Sequence[str] | None, grid: Sequence[str] | None
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    changes = {name: setting_value(text) for name, text in (split_setting(each, "--set") for each in change or ())}
     tried = (split_setting(each, "--grid") for each in grid or ())
-    return changes, {name: [setting_value(part) for part in text.split(",")] for name, text in tried}
+    return read_settings(change, "--set"), {
+        name: [setting_value(part) for part in text.split(",")] for name, text in tried
+    }

@@ -1,7 +1,4 @@
-"""The commands about data: `transpl datasets list | prepare | info | import | make`.
-
-As in `transpl.cli.main`: parses, calls, prints; heavy imports wait inside the commands.
-"""
+"""The commands about data: `transpl datasets list | prepare | info | import | make`."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from transpl.cli.options import say, setting_value, split_setting
+from transpl.cli.options import log, read_settings, split_names
 
 app = typer.Typer(no_args_is_help=True, help="Prepare data sets and look at them.")
 
@@ -60,9 +57,14 @@ def prepare(
     """Make a public data set from its raw files; downloads them unless told where they are."""
     from transpl.datasets.prepare import prepare as prepare_dataset
 
-    options = _options(option or [])
     npz = prepare_dataset(
-        name, source=source, offline=offline, options=options, normalise=normalise, force=force, log=say
+        name,
+        source=source,
+        offline=offline,
+        options=read_settings(option, "--option"),
+        normalise=normalise,
+        force=force,
+        log=log,
     )
     typer.echo(npz)
 
@@ -99,8 +101,9 @@ def import_(
     force: Force = False,
 ) -> None:
     """Take over files that AdaTime or TransPL's own code has prepared, without running what is pickled in them."""
+    from transpl.datasets.cards import Provenance
     from transpl.datasets.importers import import_files
-    from transpl.datasets.prepare import refuse_to_replace, store
+    from transpl.datasets.prepare import folder_origin, refuse_to_replace, store
     from transpl.datasets.prepared import prepared_path
     from transpl.datasets.recipe import Built
 
@@ -108,7 +111,14 @@ def import_(
     refuse_to_replace(npz, force)
     choices: dict[str, Any] = {"like": None if like is None else like.value, "n_channels": n_channels}
     dataset = import_files(folder, name, format.value, **choices)
-    store(npz, Built(dataset, {}, ()), _foreign_provenance(format, folder, choices), say)
+    provenance = Provenance(
+        made_by="import",
+        title=f"{format.value} files in {folder.resolve().name}",
+        rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
+        origin=[folder_origin(folder)],
+        options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
+    )
+    store(npz, Built(dataset, {}, ()), provenance, log)
     typer.echo(npz)
 
 
@@ -145,7 +155,6 @@ def make(
     """Make a data set of your own recordings: one row per time step, one column per channel."""
     from transpl.datasets.recordings.make import prepare_recordings
 
-    names = None if channels is None else [part.strip() for part in channels.split(",") if part.strip()]
     npz = prepare_recordings(
         folder,
         name,
@@ -154,7 +163,7 @@ def make(
         domain_from=domain_from,
         time_col=time_col,
         group_col=group_col,
-        channels=names,
+        channels=split_names(channels),
         window=window,
         step=step,
         rate=rate,
@@ -163,7 +172,7 @@ def make(
         test_share=test_share,
         seed=seed,
         force=force,
-        log=say,
+        log=log,
     )
     typer.echo(npz)
 
@@ -172,20 +181,3 @@ def _print(view: Any) -> None:
     from rich.console import Console
 
     Console(soft_wrap=False).print(view)
-
-
-def _options(words: list[str]) -> dict[str, Any]:
-    return {name: setting_value(text) for name, text in (split_setting(word, "--option") for word in words)}
-
-
-def _foreign_provenance(format: Format, folder: Path, choices: dict[str, Any]) -> Any:
-    from transpl.datasets.cards import Provenance
-    from transpl.datasets.prepare import folder_origin
-
-    return Provenance(
-        made_by="import",
-        title=f"{format.value} files in {folder.resolve().name}",
-        rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
-        origin=[folder_origin(folder)],
-        options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
-    )

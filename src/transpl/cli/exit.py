@@ -1,0 +1,88 @@
+"""How a command ends: with an exit code and, if it failed or was interrupted, with one line on stderr."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+from transpl._utils.errors import OUT_OF_SPACE, InputError
+from transpl.cli.options import log
+
+# Typer exports only this subclass of click's UsageError, and some versions bring their own copy of click.
+UsageError: type[Any] = typer.BadParameter.__mro__[1]
+_INTERRUPTED = 130
+_TERMINATED = 128 + signal.SIGTERM
+_AFTER_INTERRUPTION = (
+    "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
+    "other commands start again."
+)
+
+
+def run_and_exit(command: Callable[[], int | None]) -> NoReturn:
+    """Run a command line that returns its exit code or raises."""
+    warnings.showwarning = lambda message, *_, **__: log(f"note: {message}")
+    try:
+        with _sigterm_exits():
+            code = command() or 0
+    except InputError as error:
+        _fail(str(error), code=2)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # no command was given: typer answers with the help
+            error.show()
+            sys.exit(2)
+        message = error.format_message()
+        _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} See {_command_of(error)} --help.", code=2)
+    except SystemExit as leaving:
+        if leaving.code == _TERMINATED:
+            log(f"interrupted. {_AFTER_INTERRUPTION}")
+        raise
+    except OSError as error:
+        _fail(_file_error(error), code=1)
+    except typer.Abort as error:  # what typer makes of an EOFError
+        _fail(f"EOFError: {error.__cause__}", code=1)
+    except RuntimeError as error:
+        _fail(f"{type(error).__name__}: {error}", code=1)
+    if code == _INTERRUPTED:
+        log(f"interrupted. {_AFTER_INTERRUPTION}")
+    sys.exit(code)
+
+
+@contextmanager
+def _sigterm_exits() -> Iterator[None]:
+    """Treat SIGTERM, which batch systems send before they kill, like Ctrl-C: clean up, leave a record."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _command_of(error: Any) -> str:
+    """The command whose help explains a usage error."""
+    if error.ctx is not None:
+        return str(error.ctx.command_path)
+    command = [word for word in sys.argv[1:2] if not word.startswith("-")]  # the parser of options knows no context
+    return " ".join(["transpl", *command])
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    log(f"error: {' '.join(message.split())}")
+    sys.exit(code)
+
+
+def _file_error(error: OSError) -> str:
+    if error.filename is None or error.strerror is None:
+        return f"{type(error).__name__}: {error}"
+    full = error.errno in OUT_OF_SPACE
+    advice = "Make room and run it again, or choose another path." if full else "Choose another path."
+    return f"{error.filename}: {error.strerror.lower()}. {advice}"

@@ -1,0 +1,261 @@
+"""The commands that look at results and models: `transpl report`, `figure`, `methods`, `monitor` and `review`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transpl._utils.errors import invalid
+from transpl.cli.options import (
+    REMEMBERED,
+    Columns,
+    Device,
+    DomainColumn,
+    GroupColumn,
+    ModelFolder,
+    OnlyDomain,
+    Step,
+    Threads,
+    TimeColumn,
+    Window,
+    log,
+    model_and_reader,
+    read_settings,
+    reading_options,
+    refuse_to_replace,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+_DRIFTED = 3  # exit code
+
+
+def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
+    """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
+    from transpl.benchmark import Store, read_leaderboard
+    from transpl.report import write_leaderboard, write_report
+
+    if not Store(folder).is_used:
+        typer.echo(write_report(folder))
+    else:
+        typer.echo(write_leaderboard(read_leaderboard(folder), folder))
+
+
+def figure(
+    name: Annotated[str, typer.Argument(help="entropy, codes, likelihoods, alignment or corruption.")],
+    folder: Annotated[Path, typer.Argument(help="Folder written by bench, or by adapt or demo.")],
+    dataset: Annotated[str | None, typer.Option(help="Of a benchmark: this data set.")] = None,
+    pairs: Annotated[
+        list[str] | None, typer.Option(help="Of a benchmark: as 2-11; may be repeated. Default: all, or the first.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of a benchmark: runs of this seed. Default: the smallest.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Of a benchmark: runs with this setting, as patch_length=16.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="likelihoods: number of the target window. Default: a telling one.")
+    ] = None,
+    channel: Annotated[
+        str | None, typer.Option(help="likelihoods, corruption: name, or number from 0. Default of corruption: 6.")
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="corruption: levels in standard deviations of the channel, as 0,0.5,1,2.")
+    ] = None,
+    noise_seeds: Annotated[int | None, typer.Option(min=1, help="corruption: draws of the noise. Default: 3.")] = None,
+    order: Annotated[int | None, typer.Option(min=2, help="entropy: values per pattern. Default: 3.")] = None,
+    delay: Annotated[int | None, typer.Option(min=1, help="entropy: steps between them. Default: 1.")] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(help="codes, entropy: decode a code alone (default), or where it occurs in the source."),
+    ] = None,
+) -> None:
+    """Draw a figure of the paper from saved results: a page to open, its data as JSON, and what is to be seen.
+
+    *entropy*: are coarse codes simpler than fine ones; *codes*: all codes drawn; *likelihoods*: why a window gets its
+    label; *alignment*: which channels moved; *corruption*: does a channel lose trust when noise spoils it.
+    """
+    from transpl.datasets.pairs import parse_pair
+    from transpl.report.figures import RunChoice, make_figure
+
+    settings = read_settings(change, "--set")
+    choice = RunChoice(dataset, tuple(parse_pair(pair) for pair in pairs or ()), seed, settings)
+    try:
+        levels = None if noise is None else [float(level) for level in noise.split(",")]
+    except ValueError:
+        expected = "numbers separated by commas, as 0,0.5,1,2"
+        raise invalid("--noise", expected=expected, got=repr(noise), advice="Correct it.") from None
+    options = {"window": window, "channel": channel, "noise": levels, "noise_seeds": noise_seeds}
+    options |= {"order": order, "delay": delay, "context": context}
+    made = make_figure(name, folder, choice, log, **options)
+    for sentence in made.findings:
+        typer.echo(sentence)
+    typer.echo(f"open {made.page}")
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show this method, its settings and presets.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Show the adaptation methods that can be compared, or everything about one of them."""
+    from transpl.methods.registry import entry, names
+
+    found: Any = [entry(each).description() for each in names()] if name is None else entry(name).description()
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    if name is None:
+        columns = ("name", "family", "needs", "reference")
+        parts: list[RenderableType] = [_table(columns, [[each[column] for column in columns] for each in found])]
+    else:
+        parts = _method_view(found)
+    console = Console(soft_wrap=False)
+    for part in parts:
+        console.print(part)
+
+
+def _method_view(method: dict[str, Any]) -> list[RenderableType]:
+    """Description, settings and presets of a method."""
+    from rich.text import Text
+
+    settings = [[each["name"], repr(each["default"]), each["help"]] for each in method["settings"]]
+    presets = [
+        [preset, dataset, ", ".join(f"{key}={value!r}" for key, value in values.items())]
+        for preset, per_dataset in method["presets"].items()
+        for dataset, values in per_dataset.items()
+    ]
+    parts: list[RenderableType] = [
+        Text(f"{method['name']}: {method['description']}\n"),
+        *(Text(f"{key}: {method[key]}") for key in ("family", "needs", "reference")),
+        Text(),
+        _table(("setting", "default", "help"), settings),
+    ]
+    return [*parts, Text(), _table(("preset", "data set", "values"), presets)] if presets else parts
+
+
+def _table(columns: Sequence[str], rows: list[list[str]]) -> RenderableType:
+    """Rows of text; the first two columns are never broken."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for position, column in enumerate(columns):
+        table.add_column(column, no_wrap=position < 2, overflow="fold", style="bold" if position == 0 else None)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def monitor(
+    model: ModelFolder,
+    input: Annotated[Path, typer.Option(help="New recordings: npz, csv or parquet.")],
+    reference: Annotated[
+        Path | None, typer.Option(help="Recordings that you trust, to compare with instead of the model's source.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
+    level: Annotated[float, typer.Option(help="If nothing has changed, this share of recordings stays inside.")] = 0.99,
+    block: Annotated[
+        int, typer.Option(min=1, help="Consecutive windows that belong together, where neighbours overlap.")
+    ] = 1,
+    shuffles: Annotated[int, typer.Option(min=1, help="Of windows, to find out what chance does.")] = 200,
+    domain_col: DomainColumn = None,
+    domain: Annotated[str | None, typer.Option(help="Use only these rows of --input.")] = None,
+    reference_domain: Annotated[
+        str | None, typer.Option(help="Use only these rows of --reference. Default: all of them, whatever --domain is.")
+    ] = None,
+    time_col: TimeColumn = None,
+    group_col: GroupColumn = None,
+    channels: Columns = None,
+    window: Window = None,
+    step: Step = None,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """See which channels of new recordings have moved further than chance moves them.
+
+    Exit code 0: none has. 3: at least one has. 1 or 2: an error.
+    """
+    from transpl._utils.files import write_json
+
+    if reference is None and reference_domain is not None:
+        expected, advice = "nothing without --reference", "Name the recordings to choose from."
+        raise invalid("--reference-domain", expected=expected, got=repr(reference_domain), advice=advice)
+    refuse_to_replace([input, reference], out)
+    given = reading_options(domain_col, time_col, group_col, channels, window, step)
+    fitted, read = model_and_reader(model, threads, device, given)
+    new, trusted = read(input, domain=domain), None
+    if reference is not None and reference_domain is not None:
+        trusted = read(reference, domain=reference_domain)
+    elif reference is not None:
+        # A column named on the command line must be in the reference too, except that of a domain, as all are used.
+        required = {name for name, value in (("time_col", time_col), ("group_col", group_col)) if value is not None}
+        trusted = read(reference, optional=[name for name in REMEMBERED if name not in required])
+        domains = 0 if trusted.domain is None else len(set(trusted.domain.tolist()))
+        if domain is not None and domains > 1:
+            log(
+                f"note: the reference is all {domains} domains of {reference}; --domain chooses from --input alone, "
+                "--reference-domain from --reference."
+            )
+    found = fitted.drift(
+        new.X,
+        None if trusted is None else trusted.X,
+        channel_names=new.channel_names,
+        level=level,
+        n_shuffles=shuffles,
+        block=block,
+    )
+    if out is not None:
+        write_json(out, found.as_json())
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        table = found.table().drop(columns="channel_distance").rename(columns={"left": "band"})
+        table["band"] = table["band"].map({True: "left", False: "inside"})
+        typer.echo(table.to_string(index=False, float_format="{:.3f}".format))
+        typer.echo(found.sentence())
+    if found.drifted:
+        raise typer.Exit(_DRIFTED)
+
+
+def review(
+    model: Annotated[Path, typer.Option(help="Folder written by adapt.")],
+    out: Annotated[Path, typer.Option(help="File for the table, a csv to fill in. Labels in it are kept.")],
+    input: Annotated[
+        Path | None, typer.Option(help="Recordings to choose from. Default: those that adapt labelled.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many windows.")] = 20,
+    spread: Annotated[
+        bool, typer.Option("--spread", help="Take turns among the labels given, so that no class fills the list.")
+    ] = False,
+    domain_col: DomainColumn = None,
+    domain: OnlyDomain = None,
+    time_col: TimeColumn = None,
+    group_col: GroupColumn = None,
+    channels: Columns = None,
+    window: Window = None,
+    step: Step = None,
+    threads: Threads = None,
+    device: Device = "auto",
+) -> None:
+    """Write the least confident windows to a csv. Fill in its column true_label; `adapt --labels` uses it."""
+    from transpl import jobs
+    from transpl.jobs.folder import write_table
+
+    if input is None:
+        table = jobs.review_job(model, n, spread=spread, earlier=out)
+    else:
+        given = reading_options(domain_col, time_col, group_col, channels, window, step)
+        fitted, read = model_and_reader(model, threads, device, given)
+        table = jobs.review_recordings(fitted, read(input, domain=domain), n, spread=spread, earlier=out)
+    write_table(out, table)
+    kept = int((table["true_label"] != "").sum())
+    labelled = f", {kept} of them labelled before" if kept else ""
+    log(f"wrote {out}: {len(table)} windows{labelled}. Fill in true_label, then: transpl adapt ... --labels {out}")
