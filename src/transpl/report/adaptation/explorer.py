@@ -172,11 +172,12 @@ def _common_data(explanation: BaseExplanation) -> dict[str, Any]:
 
 def _window_data(one: BaseExplanation, origin: str) -> dict[str, Any]:
     """An explanation of one window; short names, because there are hundreds."""
+    decided = len(one.classes) > 1  # a single class has nothing to be compared with
     if isinstance(one, CouncilExplanation):
-        alone, evidence = one.seat_answers[0], _council_evidence
+        alone, evidence = one.seat_answers[0], _council_evidence(one) if decided else {}
     else:
         assert isinstance(one, Explanation)
-        alone, evidence = one.posteriors[0], _channel_evidence
+        alone, evidence = one.posteriors[0], _channel_evidence(one) if decided else {}
     nearest = []
     if one.nearest is not None:
         found = zip(one.nearest.rows[0], one.nearest.labels[0], one.nearest.distances[0], strict=True)
@@ -192,11 +193,11 @@ def _window_data(one: BaseExplanation, origin: str) -> dict[str, Any]:
         "says": _rounded(alone),  # what each voter says alone
         "label": 0,
         "against": None,
-        **(evidence(one) if len(one.classes) > 1 else {}),  # a single class has nothing to be compared with
+        **evidence,
     }
 
 
-def _channel_evidence(one: Any) -> dict[str, Any]:
+def _channel_evidence(one: Explanation) -> dict[str, Any]:
     found = one.contributions(0)
     return {
         "label": one.class_index("label", found.label),
@@ -207,7 +208,7 @@ def _channel_evidence(one: Any) -> dict[str, Any]:
     }
 
 
-def _council_evidence(one: Any) -> dict[str, Any]:
+def _council_evidence(one: CouncilExplanation) -> dict[str, Any]:
     found = one.contributions(0)
     log_odds = one.code_parts(0)
     codes = _finite(log_odds)
