@@ -102,7 +102,7 @@ def test_a_failing_method_says_why_and_the_others_go_on(monkeypatch):
 
 
 def test_a_method_that_answers_no_probabilities_fails(monkeypatch):
-    monkeypatch.setattr(Softmax, "predict_proba", lambda self, windows: np.full((len(windows), 3), np.nan))
+    monkeypatch.setattr(Softmax, "predict_proba", lambda self, windows, groups=None: np.full((len(windows), 3), np.nan))
     (result,) = run("softmax")
     assert "probabilities: " in result.error
 

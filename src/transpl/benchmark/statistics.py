@@ -1,8 +1,8 @@
-"""Which methods differ, judged over pairs of domains: ranks, Friedman, Wilcoxon with Holm, tie groups (Demsar 2006).
+"""Which methods differ over pairs of domains: ranks, Friedman, Wilcoxon with Holm, tie groups (Demsar 2006).
 
-A pair of domains is a block: every method is ranked on it. A pair that lacks a score of any method is left out, and
-the result says so. With n pairs no p is below 2^(1 - n), and Holm multiplies the least one by the number of tests: ten
-pairs cannot separate two of a dozen methods, 34 can.
+A pair of domains is a block: every method is ranked on it. A pair without a score of some method is left out, and the
+result says so. With n pairs no p is below 2^(1 - n), and Holm multiplies the smallest by the number of tests: ten pairs
+cannot separate two of a dozen methods, 34 can.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Friedman:
-    """The test of "all methods are alike"."""
+    """Test of the hypothesis that all methods are equally good."""
 
     statistic: float
     p: float
@@ -49,28 +49,59 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What can be said about methods over pairs; methods with the best first."""
+    """Ranks and tests of methods over pairs.
+
+    Attributes
+    ----------
+    methods, average_ranks
+        Best first.
+    pairs, left_out
+        Pairs that are used, and pairs without a score of some method.
+    friedman : Friedman
+        Test of all methods at once.
+    tests : tuple of PairedTest
+        Every method against every other one.
+    groups : tuple of tuples
+        Neighbours in rank that no test separates: the bars of a critical-difference diagram.
+    critical_difference : float
+        Of average ranks, after Nemenyi.
+    alpha : float
+        Level of significance.
+    """
 
     methods: tuple[str, ...]
     average_ranks: tuple[float, ...]
-    pairs: tuple[Hashable, ...]  # used
-    left_out: tuple[Hashable, ...]  # lack a score of some method
+    pairs: tuple[Hashable, ...]
+    left_out: tuple[Hashable, ...]
     friedman: Friedman
     tests: tuple[PairedTest, ...]
-    groups: tuple[tuple[str, ...], ...]  # bars of a critical-difference diagram
-    critical_difference: float  # of average ranks, after Nemenyi
+    groups: tuple[tuple[str, ...], ...]
+    critical_difference: float
     alpha: float
 
     @property
     def least_possible_p(self) -> float:
-        """The corrected p of one that wins on all these pairs: not below alpha, nothing can be told apart."""
+        """The corrected p of a method that wins on every pair; at alpha or above, no two methods can be separated."""
         return least_p(len(self.pairs), len(self.tests))
 
 
 def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
     """Rank and test methods on the pairs that all of them have.
 
-    scores : method -> pair -> score, higher is better; a score that is absent, None or not finite is missing
+    Parameters
+    ----------
+    scores : mapping
+        Method -> pair -> score, higher is better. A score that is absent, None or not finite is missing.
+    alpha : float
+        Level of significance.
+
+    Examples
+    --------
+    >>> from transpl.benchmark import statistics_over_pairs
+    >>> scores = {"a": {"0-1": 70.0, "1-2": 80.0}, "b": {"0-1": 60.0, "1-2": 75.0}}
+    >>> found = statistics_over_pairs(scores)
+    >>> found.methods, found.average_ranks, found.least_possible_p
+    (('a', 'b'), (1.0, 2.0), 0.5)
     """
     check_fraction("alpha", alpha)
     pairs, left_out = _split_by_completeness(scores)
@@ -105,8 +136,8 @@ def average_ranks(table: ArrayLike) -> Floats:
 def friedman(table: ArrayLike) -> Friedman:
     r"""\chi^2 = (k - 1) n^2 \sum_j (R_j - (k + 1)/2)^2 / (\sum_ij r_ij^2 - n k (k + 1)^2 / 4).
 
-    Compared with chi-squared of k - 1 degrees of freedom. This form holds with ties. Where all
-    scores of every pair are alike, nothing speaks against equality: 0, p = 1.
+    Compared with chi-squared of k - 1 degrees of freedom. This form holds with ties. If all scores of every pair are
+    equal, the statistic is 0 and p = 1.
     """
     r = _ranks(table)
     n, k = r.shape
@@ -120,9 +151,9 @@ def friedman(table: ArrayLike) -> Friedman:
 def signed_rank_p(differences: ArrayLike) -> float:
     r"""p = min(1, 2 P(W <= w)), w = min(W^+, W^-), W^± the sum of the ranks of |d_i| with that sign.
 
-    Zeros are dropped (Wilcoxon); without any other difference p = 1. The distribution over all 2^n choices of signs is
-    exact, with ties too, where the tables for untied ranks and the normal approximation are not; more than `MOST_EXACT`
-    differences take the approximation.
+    Zeros are dropped (Wilcoxon); p = 1 if nothing is left. The distribution over all 2^n choices of signs is exact even
+    with ties, unlike tables for untied ranks and the normal approximation, which is used for more than `MOST_EXACT`
+    differences.
     """
     d = np.round(np.asarray(differences, dtype=np.float64), _DECIMALS)
     d = d[d != 0]
@@ -152,7 +183,7 @@ def least_p(n_pairs: int, n_tests: int) -> float:
 
 
 def tie_groups(methods: Sequence[str], different: set[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Maximal runs of at least two neighbours in rank among whom no two differ: the bars of the diagram.
+    """Maximal runs of two or more neighbours in rank of which no two differ: the bars of the diagram.
 
     methods : the best first
     different : (better, worse) methods that differ significantly
