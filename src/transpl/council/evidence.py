@@ -329,7 +329,7 @@ def explanation_fields(
     council: Council, windows: Windows, answer: CouncilAnswer, channel_names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the fields of a `CouncilExplanation` that say which seat contributed what to the answer for windows."""
-    found = {
+    found: dict[str, Any] = {
         "evidence": answer.evidence,
         "bias": answer.bias,
         "rest": answer.rest,

@@ -96,8 +96,9 @@ class BaseExplanation(ABC):
     def __getitem__(self, rows: Any) -> Self:
         """Select windows by a position, a slice, positions or a mask; `windows` still holds their row numbers."""
         kept = np.atleast_1d(np.arange(len(self))[rows])
-        values = {name: getattr(self, name) for name in self.PER_WINDOW}
-        return replace(self, **{name: None if value is None else value[kept] for name, value in values.items()})
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.PER_WINDOW}
+        selected: dict[str, Any] = {name: None if value is None else value[kept] for name, value in values.items()}
+        return replace(self, **selected)
 
     def only(self, window: int) -> Self:
         """Return the explanation of the window at this position alone."""
@@ -212,13 +213,10 @@ def read_explanation(path: str | os.PathLike[str], *kinds: type[AnyExplanation])
             rows = arrays["nearest_rows"]
             labels = np.array(about["nearest_labels"], dtype).reshape(rows.shape)  # an empty list has lost its width
             nearest = NearestWindows(rows, labels, arrays["nearest_distances"])
-        return kind(
-            classes=np.array(about["classes"]["values"], dtype),
-            channel_names=tuple(about["channel_names"]),
-            nearest=nearest,
-            **{name: arrays[name] for name in kind.ARRAYS if name in arrays},
-            **{name: about[name] for name in kind.PLAIN},
-        )
+        fields: dict[str, Any] = {name: arrays[name] for name in kind.ARRAYS if name in arrays}
+        fields |= {name: about[name] for name in kind.PLAIN}
+        classes = np.array(about["classes"]["values"], dtype)
+        return kind(classes=classes, channel_names=tuple(about["channel_names"]), nearest=nearest, **fields)
     except UnreadableFile:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
