@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from transpl._utils.errors import InputError
-from transpl.windows import Windows, as_windows, cut, label_breaks, time_breaks
+from transpl.windows import (
+    UNKNOWN,
+    Labelled,
+    PseudoLabels,
+    TargetInfo,
+    Windows,
+    as_windows,
+    cut,
+    evenly_spaced,
+    label_breaks,
+    override_labels,
+    time_breaks,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -545,3 +557,67 @@ def test_windows_can_be_built_directly():
     windows = Windows(np.zeros((2, 1, 3), np.float32), np.array([3, 2]))
     assert windows.ragged
     assert as_windows(windows) is windows
+
+
+# labels and what is known of a target
+
+
+def test_known_labels_take_the_place_of_pseudo_labels():
+    p = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
+    before = PseudoLabels.from_probabilities(p)
+    after = override_labels(before, np.array([1, -1, 0]))
+    assert after.labels.tolist() == [1, 1, 0]
+    assert after.confidence.tolist() == [1.0, 0.7, 1.0]
+    assert after.probabilities.tolist() == [[0.0, 1.0], [0.3, 0.7], [1.0, 0.0]]
+    assert before.labels.tolist() == [0, 1, 0]  # the caller's arrays stay
+
+
+def test_few_rows_stand_for_many():
+    assert evenly_spaced(5, 10).tolist() == [0, 1, 2, 3, 4]
+    assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
+    assert evenly_spaced(10, 0).tolist() == evenly_spaced(0, 4).tolist() == []
+
+
+INFO = TargetInfo(np.array([0.5, 0.5]), np.array([0, UNKNOWN, 1]), np.array([7, 7, 8]), smooth=True)
+
+
+def test_what_is_known_of_some_windows():
+    some = INFO.at(np.array([2, 0]))
+    assert some.few_labels.tolist() == [1, 0]
+    assert some.groups.tolist() == [8, 7]
+    assert some.prior is INFO.prior
+    assert some.smooth
+    nothing = TargetInfo().at(np.array([2, 0]))
+    assert nothing.few_labels is nothing.groups is None
+
+
+def test_what_is_known_must_fit_the_target():
+    INFO.check(3, 2)
+    TargetInfo().check(3, 2)
+    for name, n, n_classes in (("prior", 3, 3), ("few_labels", 4, 2)):
+        with refusal(name):
+            INFO.check(n, n_classes)
+    with refusal("groups"):
+        TargetInfo(groups=np.zeros(2, int)).check(3, 2)
+    with refusal("groups"):
+        TargetInfo(groups=np.array(["a", "b", "c"])).check(3, 2)
+    with refusal("few_labels"):
+        TargetInfo(few_labels=np.array([0, 2, -1])).check(3, 2)
+
+
+@pytest.mark.parametrize(
+    ("windows", "y", "name"),
+    [
+        (ramp(3, 1, 4), [0, 1, 0], "windows"),
+        (as_windows(ramp(3, 1, 4)), [0, 1], "y"),
+        (as_windows(ramp(3, 1, 4)), [0, 1, 2], "y"),
+    ],
+)
+def test_labelled_windows_have_a_class_each(windows, y, name):
+    with refusal(name):
+        Labelled(windows, np.array(y), 2)
+
+
+def test_signals_can_have_nan_behind_the_end():
+    assert np.isnan(as_windows([ramp(1, 3), ramp(1, 2)]).with_nan()[1, 0]).tolist() == [False, False, True]
+    assert not np.isnan(as_windows(ramp(2, 1, 3)).with_nan()).any()

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_explanation import CLASSES, made_up
 
+from transpl.markov.contributions import transition_parts
+
 PRIOR = np.array([0.2, 0.3, 0.5])
 
 
@@ -112,3 +114,120 @@ def test_a_label_that_does_not_exist_is_refused():
         made_up().contributions(0, against="swim")
     with refusal("against", "another class"):
         made_up().contributions(0, "sit", "sit")
+
+
+# A channel's margin is shared out among its transitions, also where they cancel each other out
+
+
+def parts_of_one_channel(scores, prior=0.0, share=1.0):
+    """Of two classes, whose probabilities follow from the odds."""
+    scores = np.array([scores])
+    p = 1 / (1 + np.exp(-scores.sum() - prior))
+    a, b = np.array([share * p]), np.array([share * (1 - p)])
+    return transition_parts(a + b, scores, prior)[0].tolist(), float(a[0] - b[0])
+
+
+def test_by_hand():
+    # Odds of log 2 + log 2 are 4 to 1: p = 4/5 against 1/5, of which each transition has half.
+    transitions, channel = parts_of_one_channel([np.log(2), np.log(2)], share=0.5)
+    assert channel == pytest.approx(0.3)
+    assert transitions == pytest.approx([0.15, 0.15])
+    # The prior takes one of the two back: log 2 in all, p = 2/3, and each transition has what all have together.
+    transitions, channel = parts_of_one_channel([np.log(2), np.log(2)], prior=-np.log(2))
+    assert channel == pytest.approx(1 / 3)
+    assert transitions == pytest.approx([1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("nearly", [0.0, 1e-12, -1e-9])
+def test_transitions_that_cancel_each_other_out_have_the_limit_of_their_parts(nearly):
+    # tanh(o / 2) / o -> 1/2: half of each score, and nothing in all.
+    transitions, channel = parts_of_one_channel([1.0 + nearly, -1.0], share=0.6)
+    assert channel == pytest.approx(0.0, abs=1e-9)
+    assert transitions == pytest.approx([0.3, -0.3], abs=1e-9)
+
+
+def test_infinite_odds_leave_nothing_to_the_transitions():
+    assert transition_parts(np.array([1.0]), np.array([[np.inf, 1.0]]), 0.0).tolist() == [[0.0, 0.0]]
+
+
+# What is named as evidence is what decided
+
+
+def test_transitions_are_named_in_the_order_of_their_part():
+    e = made_up()
+    found, parts = e.top_evidence(2, n=4), e.contributions(2)
+    flat = np.sort(parts.transitions.ravel())
+    assert [t.contribution for t in found.transitions_for] == flat[::-1][:4].tolist()
+    assert [t.contribution for t in found.transitions_against] == flat[:4].tolist()
+    assert found.margin == parts.margin
+    assert (found.window, found.label, found.against) == (102, parts.label, parts.against)
+    assert found.probability == pytest.approx(e.probabilities[2].max())
+
+
+def test_a_transition_says_where_it_is_and_what_it_is():
+    e = made_up()
+    parts = e.contributions(2)
+    for t in e.top_evidence(2).transitions_for:
+        d = e.channel_names.index(t.channel)
+        assert (t.from_code, t.to_code) == tuple(e.codes[2, d, t.position : t.position + 2])
+        assert (t.first_step, t.last_step) == (8 * t.position, 8 * t.position + 15)
+        assert t.contribution == parts.transitions[d, t.position]
+        assert t.log_odds == parts.log_odds[d, t.position]
+
+
+def test_channels_on_both_sides_add_up_to_the_margin():
+    e = made_up()
+    for window in range(len(e)):
+        found = e.top_evidence(window)
+        channels = (*found.channels_for, *found.channels_against)
+        assert sum(channel.contribution for channel in channels) == pytest.approx(found.margin, abs=1e-12)
+        assert all(channel.contribution > 0 for channel in found.channels_for)
+        assert all(channel.contribution < 0 for channel in found.channels_against)
+        for channel in channels:
+            assert channel.contribution == pytest.approx(channel.share * (channel.for_label - channel.for_against))
+
+
+def test_patches_behind_the_end_are_no_evidence():
+    e = made_up(ragged=True)
+    for window in range(len(e)):
+        end = int((e.codes[window, 0] >= 0).sum())
+        found = e.top_evidence(window, n=100)
+        assert all(t.position < end - 1 for t in (*found.transitions_for, *found.transitions_against))
+
+
+def test_tables_have_a_row_per_name_and_a_side():
+    found = made_up().top_evidence(0, n=2)
+    table, channels = found.table(), found.channel_table()
+    assert table["side"].tolist() == ["for", "for", "against", "against"]
+    assert table.columns.tolist() == [
+        "side",
+        "channel",
+        "position",
+        "first_step",
+        "last_step",
+        "from_code",
+        "to_code",
+        "log_odds",
+        "contribution",
+    ]
+    assert channels["contribution"].sum() == pytest.approx(found.margin)
+    assert len(channels) == 4
+
+
+def test_an_empty_table_keeps_its_columns():
+    table = made_up().top_evidence(0, n=0).table()
+    assert len(table) == 0
+    assert "log_odds" in table
+
+
+def test_of_equal_parts_the_first_is_named_first():
+    e = made_up(codes=np.zeros((12, 4, 5), np.int8), weights=(1.0, 1.0, 1.0, 1.0))
+    table = np.tile(e.log_probabilities[:, :1], (1, 4, 1, 1))
+    found = made_up(codes=e.codes, log_probabilities=table, weights=(1.0, 1.0, 1.0, 1.0)).top_evidence(0, n=5)
+    named = [(t.channel, t.position) for t in found.transitions_for]
+    assert named == [("acc_x", 0), ("acc_x", 1), ("acc_x", 2), ("acc_x", 3), ("acc_y", 0)]
+
+
+def test_a_number_of_transitions_that_is_none_is_refused():
+    with refusal("n"):
+        made_up().top_evidence(0, n=-1)

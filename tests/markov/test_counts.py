@@ -1,5 +1,7 @@
 """Transition counts: by hand, by loops, and as the group they form."""
 
+from __future__ import annotations
+
 import operator
 import pickle
 import warnings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from transpl._utils.errors import UnreadableFile
-from transpl.markov import TransitionCounts, counts
+from transpl.markov import TransitionCounts, codebook_usage, counts, few_label_counts
 
 MODEST = settings(deadline=None, max_examples=60)
 
@@ -552,3 +554,42 @@ def test_a_failed_save_keeps_the_file_that_was_there(saved, monkeypatch):
         TransitionCounts.empty(1, 2).save(path)
     assert TransitionCounts.load(path) == original
     assert list(path.parent.iterdir()) == [path]
+
+
+# How often codes occur
+
+
+def test_usage_perplexity_and_dead_codes():
+    usage = codebook_usage(np.array([[0, 0, 2], [2, -1, -1]]), 4)
+    assert usage.counts.tolist() == [2, 0, 2, 0]
+    assert usage.perplexity == pytest.approx(2.0)
+    assert usage.dead == [1, 3]
+    assert codebook_usage(np.arange(8), 8).perplexity == pytest.approx(8.0)
+    assert codebook_usage(np.array([-1]), 2).perplexity == 0.0
+
+
+# a few labels of the target
+
+
+def labelled_codes(n: int, seed: int, length: int = 6) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 4, (n, 2, length))
+
+
+def test_ten_labelled_windows_count_as_much_as_all_of_their_class():
+    y = np.repeat([0, 1], [300, 12])
+    source = TransitionCounts.from_codes(labelled_codes(312, 0), 4, y, 3)
+    few, labels = labelled_codes(20, 1), np.repeat([0, 1], 10)
+    found = few_label_counts(few, labels, source).counts.sum(axis=(1, 2, 3))
+    total = source.counts.sum(axis=(1, 2, 3))
+    assert found[0] == total[0]  # 10 windows, 30 times each
+    assert found[1] == 10 * 2 * 5  # 12 / 10 is 1: never less than once
+    assert found[2] == 0
+
+
+def test_counts_are_whole_multiples_of_what_was_seen():
+    source = TransitionCounts.from_codes(labelled_codes(100, 0), 4, np.zeros(100, int), 1)
+    few = labelled_codes(3, 1)
+    few[1, :, 4:] = -1  # shorter: the mean of the three decides
+    one = (3 * 10 - 4) / 3
+    expected = TransitionCounts.from_codes(few, 4).counts * round(100 * 2 * 5 / (10 * one))
+    assert np.array_equal(few_label_counts(few, np.zeros(3, int), source).counts[0], expected)
