@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl import TransPL, datasets
-from transpl.council.parameters import WITNESSES
+from transpl.council.settings import WITNESSES
 from transpl.council.witnesses import ViewedWindows, Witness, register
 
 LAGS = 16

@@ -10,12 +10,12 @@ import pytest
 from conftest import make_waves, refusal
 
 from transpl import TransPL
-from transpl.council import CouncilParameters, CouncilSettings
+from transpl.council import CouncilSettings
 from transpl.estimator import VARIANTS, check_mode, help_of
 from transpl.estimator.parameters import declared, default_mode
 from transpl.estimator.transpl import method_class
 from transpl.methods import CouncilMethod, TransPLMethod, TransPLSettings
-from transpl.methods.council_settings import CouncilMethodSettings
+from transpl.methods.council_settings import CodebookSettings, CouncilMethodSettings
 
 
 def test_parameters_have_the_documented_names_and_defaults():
@@ -68,7 +68,7 @@ def test_defaults_are_those_of_the_settings_they_become():
             assert parameter.default == setting.default, name
     plus, paper = (TransPL(variant=variant).new_method(0) for variant in ("plus", "paper"))
     assert plus.settings == CouncilMethodSettings()
-    assert plus.parameters == CouncilParameters(CouncilSettings())
+    assert plus.codebook_settings == CodebookSettings()
     assert plus.settings.council() == CouncilSettings()
     assert paper.settings == TransPLSettings()
 
@@ -77,7 +77,7 @@ def test_the_variant_sets_what_is_left_open_and_nothing_else():
     for variant, own in (("paper", "floor"), ("plus", "pseudocount")):
         for given, expected in ((None, own), ("additive", "additive")):
             method = TransPL(variant=variant, smoothing=given).new_method(0)
-            found = method.settings if variant == "paper" else method.parameters
+            found = method.settings if variant == "paper" else method.codebook_settings
             assert found.smoothing == expected
     with refusal("variant", "'plus', 'paper'"):
         TransPL(variant="better").fit(*make_waves(20, 0))

@@ -339,7 +339,8 @@ def test_settings_of_every_kind_survive_a_file(source, target, tmp_path):
     again = TransPL.load(tmp_path)
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.triads == [[0, 1, 2]]
-    assert again.method_.parameters == model.method_.parameters
+    assert again.method_.settings == model.method_.settings
+    assert again.method_.codebook_settings == model.method_.codebook_settings
 
 
 def test_the_fingerprint_is_that_of_what_decides_an_answer(model, target):

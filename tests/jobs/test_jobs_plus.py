@@ -194,7 +194,7 @@ def test_a_stream_is_labelled_as_a_whole(fitted, tmp_path, chunk):
 
 
 def test_of_a_long_stream_windows_in_equal_steps_are_heard(fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr("transpl.methods.council.MAX_WINDOWS", 50)
+    monkeypatch.setattr("transpl.methods.council_method.MAX_WINDOWS", 50)
     X = make_shifted(n_train=150, n_test=20, length=32).domain(1).X_train
     found = label_windows(fitted, X, tmp_path, adapt=True, chunk=32)
     rows = np.linspace(0, 149, 50).round().astype(int)

@@ -26,7 +26,7 @@ from transpl._utils.files import (
 from transpl.benchmark import source_store
 from transpl.datasets.prepare import scratch_folder
 from transpl.estimator import persistence
-from transpl.methods.source_model import Trained
+from transpl.methods.source_model import TrainedSource
 from transpl.nn.loop import Checkpoint
 
 
@@ -213,7 +213,7 @@ def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path):
     with pytest.raises(OSError, match="File too large"), little_room():
         persistence._write_arrays(tmp_path, {"w": np.zeros(1000)})
     with pytest.raises(OSError, match="File too large"), little_room():
-        source_store._save(tmp_path, Trained(torch.nn.Linear(100, 100), {}, 0.0))
+        source_store._save(tmp_path, TrainedSource(torch.nn.Linear(100, 100), {}, 0.0))
     assert names_in(tmp_path) == []
 
 

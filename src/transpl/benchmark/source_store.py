@@ -17,13 +17,13 @@ from transpl._utils.hashing import hash_bytes, hash_file
 from transpl._utils.source_cache import OtherSource, SourceCache
 from transpl.benchmark.plan import short_digest
 from transpl.methods import SourceModel
-from transpl.methods.source_model import Trained, train_source
+from transpl.methods.source_model import TrainedSource, train_source
 
 _WEIGHTS = "weights.safetensors"
 _RECORD = {"sha256", "history", "seconds"}
 
 
-def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
+def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceModel], TrainedSource]:
     """A trainer of source models that looks into `folder` first, and saves there what it trains.
 
     Parameters
@@ -34,7 +34,7 @@ def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceMode
         which part of it the source's rows are
     """
 
-    def trained(model: SourceModel) -> Trained:
+    def trained(model: SourceModel) -> TrainedSource:
         cache = _cache(folder, data, domain, model)
         checkpoints = cache.folder / "checkpoints"
         resumable = replace(model, execution=replace(model.execution, checkpoint_dir=checkpoints))
@@ -44,10 +44,10 @@ def stored_trainer(folder: Path, data: str, domain: str) -> Callable[[SourceMode
     return trained
 
 
-def load_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], Trained]:
+def load_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], TrainedSource]:
     """A trainer of source models that never trains: it refuses those that `folder` does not hold."""
 
-    def loaded(model: SourceModel) -> Trained:
+    def loaded(model: SourceModel) -> TrainedSource:
         try:
             return _cache(folder, data, domain, model).load()
         except OtherSource:
@@ -57,7 +57,7 @@ def load_only(folder: Path, data: str, domain: str) -> Callable[[SourceModel], T
     return loaded
 
 
-def _cache(folder: Path, data: str, domain: str, model: SourceModel) -> SourceCache[Trained]:
+def _cache(folder: Path, data: str, domain: str, model: SourceModel) -> SourceCache[TrainedSource]:
     key = {
         "data": data,
         "domain": domain,
@@ -69,7 +69,7 @@ def _cache(folder: Path, data: str, domain: str, model: SourceModel) -> SourceCa
     return SourceCache(folder / short_digest(key), {}, lambda home, record: _read(home, record, model), _write)
 
 
-def _write(trained: Trained, home: Path) -> dict[str, Any]:
+def _write(trained: TrainedSource, home: Path) -> dict[str, Any]:
     weights = home / _WEIGHTS
     with replacing(weights) as part:
         tensors = {name: tensor.contiguous() for name, tensor in trained.network.state_dict().items()}
@@ -77,7 +77,7 @@ def _write(trained: Trained, home: Path) -> dict[str, Any]:
     return {"sha256": hash_file(weights), "history": trained.history, "seconds": trained.seconds}
 
 
-def _read(home: Path, record: dict[str, Any], model: SourceModel) -> Trained:
+def _read(home: Path, record: dict[str, Any], model: SourceModel) -> TrainedSource:
     if set(record) != _RECORD:
         raise _damaged(home / "source.json", "not the record of a source network")
     weights = home / _WEIGHTS
@@ -88,7 +88,7 @@ def _read(home: Path, record: dict[str, Any], model: SourceModel) -> Trained:
         network = model.network_with(load(content))
     except (SafetensorError, RuntimeError) as error:
         raise _damaged(weights, f"not this network ({type(error).__name__})") from None
-    return Trained(network, record["history"], record["seconds"])
+    return TrainedSource(network, record["history"], record["seconds"])
 
 
 def _damaged(path: Path, problem: str) -> UnreadableFile:

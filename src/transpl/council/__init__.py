@@ -13,8 +13,8 @@ from transpl.council.evidence import (
     witness_in_words,
 )
 from transpl.council.joining import AccuracyEstimate
-from transpl.council.parameters import CouncilParameters, CouncilSettings
 from transpl.council.patch_codes import CodedSource, PatchCodes
+from transpl.council.settings import CouncilSettings
 from transpl.council.target_sample import MAX_WINDOWS, TargetSample
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "CouncilContributions",
     "CouncilEvidence",
     "CouncilExplanation",
-    "CouncilParameters",
     "CouncilSettings",
     "FeatureEvidence",
     "LinearParts",

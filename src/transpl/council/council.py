@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
-from transpl.council.parameters import CouncilSettings
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
 from transpl.council.seats import Seat, SourceSeats, prefixed, under
+from transpl.council.settings import CouncilSettings
 from transpl.council.shifts import ShiftSearch, find_shift
 from transpl.council.target_sample import MAX_WINDOWS
 from transpl.council.views import SignalScaler

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl.council import witnesses
-from transpl.council.parameters import CouncilSettings
+from transpl.council.settings import CouncilSettings
 from transpl.council.views import RowScaler, SignalScaler
 from transpl.council.witnesses import ViewedWindows, Witness
 from transpl.windows import Labelled

@@ -504,7 +504,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @property
     def channel_weights_(self) -> NDArray[np.float64]:
-        return self.method_.trust(self.channel_distances_)
+        return self.method_.weights_from(self.channel_distances_)
 
     @property
     def codebook_usage_(self) -> dict[str, CodebookUsage]:
@@ -559,7 +559,7 @@ def method_class(variant: str) -> type[ExplainableMethod]:
     """The method behind a variant, imported only when it is asked for: "paper" needs torch."""
     check_choice("variant", variant, VARIANTS)
     if variant == "plus":
-        from transpl.methods.council import CouncilMethod
+        from transpl.methods.council_method import CouncilMethod
 
         return CouncilMethod
     require_deep("variant='paper'")

@@ -321,6 +321,7 @@ def _summary(
     if prior is not None and not isinstance(prior, dict):
         prior = {str(k): float(share) for k, share in zip(model.classes_, np.asarray(prior), strict=True)}
     distances = model.channel_distances_  # the costly part, computed once
+    weights = method.weights_from(distances)
     council: dict[str, Any] = {}
     if estimate := estimated_accuracy(model):
         witnesses = [
@@ -350,7 +351,7 @@ def _summary(
         "classes": [str(name) for name in model.classes_],
         "channels": [
             {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(task.channel_names, distances, method.trust(distances), strict=True)
+            for name, distance, weight in zip(task.channel_names, distances, weights, strict=True)
         ],
         "sigma": to_python(model.sigma),
         "codebook_usage": {

@@ -12,7 +12,7 @@ from transpl._utils.errors import require_deep
 
 if TYPE_CHECKING:
     from transpl.methods.contract import ExplainableMethod, Method
-    from transpl.methods.council import CouncilMethod
+    from transpl.methods.council_method import CouncilMethod
     from transpl.methods.network_method import NetworkMethod
     from transpl.methods.source_model import SourceModel
     from transpl.methods.transpl.paper_settings import TransPLSettings
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "CouncilMethod": "transpl.methods.council",
+    "CouncilMethod": "transpl.methods.council_method",
     "ExplainableMethod": "transpl.methods.contract",
     "Labelled": "transpl.windows",
     "LearntRows": "transpl.windows",

@@ -378,5 +378,5 @@ class ExplainableMethod(Method):
         """How far each channel moved, (D,)."""
 
     @abstractmethod
-    def trust(self, distances: Floats) -> Floats:
+    def weights_from(self, distances: Floats) -> Floats:
         """The weight of channels that moved so far, (D,); all ones without channel alignment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from transpl._utils.errors import check_choice, check_int, check_positive
 from transpl.methods.method_settings import MethodSettings, Preset, setting
 
 if TYPE_CHECKING:
@@ -62,6 +63,29 @@ class CouncilMethodSettings(MethodSettings):
         from transpl.council import CouncilSettings
 
         return CouncilSettings(**{each.name: getattr(self, each.name) for each in fields(CouncilSettings)})
+
+
+@dataclass(frozen=True)
+class CodebookSettings:
+    """The codebook that shows what shifted. It decides no label; `TransPLSettings` has the help texts."""
+
+    patch_length: int = 8
+    n_coarse: int = 8
+    sigma: float = 0.2
+    channel_alignment: bool = True
+    smoothing: str = "pseudocount"
+    epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        from transpl.markov import check_epsilon
+
+        check_int("patch_length", self.patch_length, least=1)
+        check_int("n_coarse", self.n_coarse, least=2)
+        check_positive("sigma", self.sigma)
+        check_choice("channel_alignment", self.channel_alignment, (True, False))
+        check_choice("smoothing", self.smoothing, ("floor", "additive", "pseudocount"))
+        if self.epsilon is not None:
+            check_epsilon(self.smoothing, self.epsilon)
 
 
 def _frozen(value: Any) -> Any:

@@ -17,8 +17,8 @@ from transpl.nn import Execution, History, Network, SourceLoss, finalize, labell
 from transpl.windows import Labelled
 
 
-class Trained(NamedTuple):
-    """What training leaves."""
+class TrainedSource(NamedTuple):
+    """What the source phase returns."""
 
     network: Network
     history: History
@@ -27,9 +27,20 @@ class Trained(NamedTuple):
 
 @dataclass
 class SourceModel:
-    """Source rows and the network trained on them; it is trained once, when it is first asked for.
+    """Source rows and a network that is trained on them once, on first use.
 
-    trainer : how to come by the trained network; a store of networks has another way than training it
+    Parameters
+    ----------
+    source, validation
+        labelled source windows, and held-out ones that decide when training stops
+    settings
+        of the network and its training
+    execution
+        where it is trained
+    loss
+        what is minimised
+    trainer
+        the function that returns the trained network: `train_source`, or one that reads it from a store
     """
 
     source: Labelled
@@ -37,7 +48,7 @@ class SourceModel:
     settings: SourceSettings
     execution: Execution
     loss: SourceLoss = field(default_factory=SourceLoss)
-    trainer: Callable[[SourceModel], Trained] = field(default_factory=lambda: train_source)
+    trainer: Callable[[SourceModel], TrainedSource] = field(default_factory=lambda: train_source)
 
     def __post_init__(self) -> None:
         source, held_out = self.source, self.validation
@@ -54,7 +65,7 @@ class SourceModel:
         return self.source.n_classes
 
     def train(self) -> None:
-        """Train now rather than when the network is first asked for."""
+        """Train now rather than on first use."""
         _ = self._trained
 
     @property
@@ -68,7 +79,7 @@ class SourceModel:
 
     @property
     def seconds(self) -> float:
-        """How long the training took."""
+        """How long training took."""
         return self._trained.seconds
 
     def with_loss(self, loss: SourceLoss) -> SourceModel:
@@ -93,11 +104,11 @@ class SourceModel:
         return finalize(network)
 
     @cached_property
-    def _trained(self) -> Trained:
+    def _trained(self) -> TrainedSource:
         return self.trainer(self)
 
 
-def train_source(model: SourceModel) -> Trained:
+def train_source(model: SourceModel) -> TrainedSource:
     """Train a source model's network."""
     start = time.perf_counter()
     network, history = train_network(
@@ -109,4 +120,4 @@ def train_source(model: SourceModel) -> Trained:
         seed=model.settings.random_state,
         loss=model.loss,
     )
-    return Trained(network, history, time.perf_counter() - start)
+    return TrainedSource(network, history, time.perf_counter() - start)

@@ -38,7 +38,7 @@ def explain(
     assert state.target_counts is not None
     known = state.source_codes
     distances = method.channel_distances(state.target_counts)
-    weights = method.trust(distances)
+    weights = method.weights_from(distances)
     vote = method.vote(state, weights)
     return Explanation(
         classes=classes,

@@ -227,9 +227,9 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         """The weight of each channel, (D,); all ones without channel alignment."""
         if not self.settings.channel_alignment:
             return np.ones(target_counts.n_channels)
-        return self.trust(self.channel_distances(target_counts))
+        return self.weights_from(self.channel_distances(target_counts))
 
-    def trust(self, distances: Floats) -> Floats:
+    def weights_from(self, distances: Floats) -> Floats:
         if not self.settings.channel_alignment:
             return np.ones(len(distances))
         return markov.channel_weights(distances, self.settings.sigma)

@@ -48,12 +48,12 @@ def alignment_study(subject: Subject) -> dict[str, Any]:
     prototypes = prototype_distances(source, target)
     by_rule = distances_by_rule(method, method.state.class_counts.pooled(), subject.counts_of_target())
     distances = by_rule[method.settings.smoothing]
-    trust = method.trust(distances)
+    weights = method.weights_from(distances)
     channels = [
         {
             "name": name,
             "distance": float(distances[d]),
-            "weight": float(trust[d]),
+            "weight": float(weights[d]),
             "distances": {rule: float(found[d]) for rule, found in by_rule.items()},
             "prototype_distance": float(prototypes[d]),
             **_in_a_plane(source[:, d], target[:, d]),

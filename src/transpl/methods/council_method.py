@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,12 +29,13 @@ from transpl.council import (
     Council,
     CouncilAnswer,
     CouncilExplanation,
-    CouncilParameters,
+    CouncilSettings,
     PatchCodes,
     SeatAccuracy,
     TargetSample,
     explanation_fields,
 )
+from transpl.council.shifts import find_triads
 from transpl.council.witnesses.codes import PATCH_LENGTH
 from transpl.markov import (
     CodebookUsage,
@@ -47,9 +48,9 @@ from transpl.markov import (
     nearest_windows,
 )
 from transpl.methods.contract import ExplainableMethod, Floats
-from transpl.methods.council_settings import CouncilMethodSettings
+from transpl.methods.council_settings import CodebookSettings, CouncilMethodSettings
 from transpl.methods.registry import register
-from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced
+from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced, name_channels
 
 if TYPE_CHECKING:
     from transpl.methods.source_model import SourceModel
@@ -92,11 +93,16 @@ class CouncilMethod(ExplainableMethod):
     only_patches: ClassVar[bool] = False
     adapt_mode = "markov"
 
-    def __init__(self, settings: CouncilMethodSettings | None = None, execution: Execution | None = None) -> None:
+    def __init__(
+        self,
+        settings: CouncilMethodSettings | None = None,
+        execution: Execution | None = None,
+        codebook: CodebookSettings | None = None,
+    ) -> None:
         super().__init__(settings, execution)
-        self.parameters = CouncilParameters(self.settings.council())
+        self.codebook_settings = CodebookSettings() if codebook is None else codebook
         self.n_threads = None if execution is None else execution.n_threads
-        self._council = Council(self.parameters.council)
+        self._council = Council(self.settings.council())
         self._rows: Labelled | None = None  # of the source
         self._coded: CodedSource | None = None
         self._target: _Target | None = None
@@ -108,30 +114,35 @@ class CouncilMethod(ExplainableMethod):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        made = cls()
-        made._take(CouncilParameters.of(params))
+        council = CouncilSettings(**{each.name: params[each.name] for each in fields(CouncilSettings)})
+        names = [each.name for each in fields(CodebookSettings) if params[each.name] is not None]
+        codebook = CodebookSettings(**{name: params[name] for name in names})
+        made = cls(CouncilMethodSettings(**vars(council)), codebook=codebook)
         made.set_execution(params)
         return made
 
     def with_params(self, params: Mapping[str, Any]) -> Self:
-        parameters = CouncilParameters.of(params)
-        now, then = parameters.of_source, self.parameters.of_source
+        wanted = self.from_params(params)
+        now, then = wanted.source_settings(), self.source_settings()
         differing = [name for name in now if now[name] != then[name]]
         if differing:
             expected, advice = f"{', '.join(differing)} as in fit", "Call fit again, or set it back."
             raise invalid("set_params", expected=expected, got="another", advice=advice)
         if self._coded is not None:
-            parameters.check_channels(self.n_channels)
+            wanted._check_channels(self.n_channels)
         other = copy.copy(self)
+        other.settings, other.codebook_settings = wanted.settings, wanted.codebook_settings
+        other.n_threads = wanted.n_threads
         other._council = copy.copy(self._council)
-        other._take(parameters)
-        other.set_execution(params)
+        other._council.settings = wanted._council.settings
         return other
 
-    def _take(self, parameters: CouncilParameters) -> None:
-        own = vars(parameters.council)
-        self.parameters, self.settings = parameters, CouncilMethodSettings(**own)
-        self._council.settings = parameters.council
+    def _check_channels(self, n_channels: int) -> None:
+        """Raise unless channel names and triads fit windows with this many channels."""
+        settings = self.settings
+        if settings.channel_names is not None:
+            name_channels(settings.channel_names, n_channels)
+        find_triads(settings.triads, settings.channel_names, n_channels)
 
     def set_execution(self, params: Mapping[str, Any]) -> None:
         if params["n_threads"] is not None:
@@ -142,19 +153,26 @@ class CouncilMethod(ExplainableMethod):
         """It runs on any machine."""
 
     def source_settings(self) -> dict[str, Any]:
-        return self.parameters.of_source
+        return {
+            "patch_length": self.codebook_settings.patch_length,
+            "n_coarse": self.codebook_settings.n_coarse,
+            "witnesses": list(self.settings.witnesses),
+            "views": list(self.settings.views),
+            "random_state": self.seed,
+        }
 
     # the source
 
     def fit_source(self, source: Labelled, validation: Labelled | None = None) -> None:
         """Learn from labelled source windows; none need to be held out."""
         start = time.perf_counter()
-        parameters, shortest = self.parameters, int(source.windows.lengths.min())
-        parameters.check_channels(source.windows.n_channels)
+        settings, shortest = self.codebook_settings, int(source.windows.lengths.min())
+        self._check_channels(source.windows.n_channels)
         self._learn(source)
-        seed, n_codes = parameters.council.random_state, parameters.n_coarse
         with self._threads():
-            coded = CodedSource.of(source, n_codes=n_codes, patch_length=parameters.patch_length, seed=seed)
+            coded = CodedSource.of(
+                source, n_codes=settings.n_coarse, patch_length=settings.patch_length, seed=self.seed
+            )
         self._shortest_window = 2 * max(coded.book.patch_length, min(PATCH_LENGTH, shortest // 2))
         self._coded, self._source_seconds = coded, time.perf_counter() - start
 
@@ -168,7 +186,7 @@ class CouncilMethod(ExplainableMethod):
 
     def _learn(self, source: Labelled) -> None:
         with self._threads():
-            self._council = Council(self.parameters.council).learn(source)
+            self._council = Council(self.settings.council()).learn(source)
         self._rows, self._target, self._judged = source, None, True
         self.label_record, self.details = {}, {}
 
@@ -310,7 +328,7 @@ class CouncilMethod(ExplainableMethod):
 
     def _source_to_compare(self) -> Labelled | None:
         """The source's rows, to find shifts; a loaded model does without them and warns."""
-        if self._rows is None and self.parameters.council.undo != "none":
+        if self._rows is None and self.settings.undo != "none":
             warnings.warn(
                 "adapt: a loaded model does not hold its source rows, so that shifts are not searched for. "
                 "Pass X_source and y_source, or set undo='none'.",
@@ -338,7 +356,7 @@ class CouncilMethod(ExplainableMethod):
                 hearing = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
             else:
                 hearing = council.predict(windows, TargetInfo(prior=prior))
-        source, parameters, D = self._codes_of_source, self.parameters, windows.n_channels
+        source, settings, D = self._codes_of_source, self.codebook_settings, windows.n_channels
         same = prior is None and target is not None  # `predict_proba` would hear the same
         undone = council.undo_shifts(windows)
         codes = source.encode(undone)
@@ -348,47 +366,45 @@ class CouncilMethod(ExplainableMethod):
             channel_names=tuple(channel_names),
             codes=codes,
             distances=distances,
-            weights=self.trust(distances),
+            weights=self.weights_from(distances),
             answers=hearing.probabilities if same else self.predict_proba(windows),
             mode=self.mode,
             patch_length=source.book.patch_length,
             windows=np.arange(len(windows)),
             signals=undone.with_nan(),
             nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
-            code_log_probabilities=class_log_probabilities(
-                source.class_counts, parameters.smoothing, parameters.epsilon
-            ),
+            code_log_probabilities=class_log_probabilities(source.class_counts, settings.smoothing, settings.epsilon),
             **explanation_fields(council, windows, hearing, channel_names),
         )
 
     def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
-        council, source, target, parameters = self.council, self._codes_of_source, self._target, self.parameters
+        council, source, target, settings = self.council, self._codes_of_source, self._target, self.codebook_settings
         assert target is not None
         return ShiftReport.from_counts(
             self.source_counts,
             target.counts,
             source.cost(),
-            sigma=parameters.sigma if parameters.channel_alignment else None,
+            sigma=settings.sigma if settings.channel_alignment else None,
             channel_names=tuple(channel_names),
             classes=classes.tolist(),
             source_shares=source.class_shares,
             target_shares=target.shares,
-            smoothing=parameters.smoothing,
-            epsilon=parameters.epsilon,
+            smoothing=settings.smoothing,
+            epsilon=settings.epsilon,
             undone=council.undone(channel_names),
         )
 
     def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
-        source, parameters = self._codes_of_source, self.parameters
+        source, settings = self._codes_of_source, self.codebook_settings
         return measure_drift(
             source.encode(windows),
             source.codes.codes if reference is None else source.encode(reference),
             source.cost(),
             tuple(channel_names),
             compared_with="source" if reference is None else "reference",
-            smoothing=parameters.smoothing,
-            epsilon=parameters.epsilon,
-            seed=parameters.council.random_state,
+            smoothing=settings.smoothing,
+            epsilon=settings.epsilon,
+            seed=self.seed,
             **options,
         )
 
@@ -446,13 +462,13 @@ class CouncilMethod(ExplainableMethod):
         return None if self._target is None else self._target.counts
 
     def channel_distances(self, target_counts: TransitionCounts) -> Floats:
-        smoothing = (self.parameters.smoothing, self.parameters.epsilon)
+        smoothing = (self.codebook_settings.smoothing, self.codebook_settings.epsilon)
         return markov.channel_distances(self.source_counts, target_counts, self._codes_of_source.cost(), *smoothing)
 
-    def trust(self, distances: Floats) -> Floats:
-        if not self.parameters.channel_alignment:
+    def weights_from(self, distances: Floats) -> Floats:
+        if not self.codebook_settings.channel_alignment:
             return np.ones(len(distances))
-        return markov.channel_weights(distances, self.parameters.sigma)
+        return markov.channel_weights(distances, self.codebook_settings.sigma)
 
     # storing
 
@@ -486,7 +502,7 @@ class CouncilMethod(ExplainableMethod):
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
         book, codes = PatchCodes(**_below("codes.", arrays)), SourceCodes(**_below("source.", arrays))
         self._coded = CodedSource(book, codes, TransitionCounts(arrays["counts.class"]))
-        self._council = Council(self.parameters.council).restore(facts["council"], _below("council.", arrays))
+        self._council = Council(self.settings.council()).restore(facts["council"], _below("council.", arrays))
         self._shortest_window = facts["source"]["shortest_window"]
         self._source_seconds = facts["source"]["seconds"]
         self._target, self._rows, self._judged = None, None, True
@@ -502,7 +518,8 @@ class CouncilMethod(ExplainableMethod):
         for name, array in sorted(self._deciding_arrays().items()):
             pieces += [f"{name} {array.dtype.str} {array.shape}", np.ascontiguousarray(array).data]
         prior = None if self._target is None or self._target.prior is None else self._target.prior.tolist()
-        about = [self._council.facts(), self.mode, prior, asdict(self.parameters) | {"n_threads": None}]
+        settings = {"council": asdict(self._council.settings), **asdict(self.codebook_settings), "n_threads": None}
+        about = [self._council.facts(), self.mode, prior, settings]
         return hash_bytes([*pieces, json.dumps(about)])
 
 
