@@ -19,7 +19,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
-from transpl.windows import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -234,7 +233,8 @@ class RecordingCutter:
     def _end_run(self, reason: str) -> Iterator[Found]:
         run, self._run = self._run, None
         if run is not None:
-            yield from self._found(run.finish())
+            if self._sizes.rate is not None:  # else the end completes nothing
+                yield from self._found(run.finish())
             self._tally.between += run.between
             self._count(run.left_over, run.samples, reason)
 
@@ -309,12 +309,13 @@ class Run:
         if len(values) < window:
             self._values, self._rows = values, rows
             return Pieces(np.empty((0, values.shape[1], window), np.float32), rows[:0], rows[:0])
-        windows, starts = cut(values.T, window, step)
+        starts = np.arange(0, len(values) - window + 1, step)
+        every = np.lib.stride_tricks.sliding_window_view(values.astype(np.float32), window, axis=0)
         self.windows += len(starts)
         following = len(starts) * step
         self._skip = max(0, following - len(values))
         self._values, self._rows = values[following:].copy(), rows[following:].copy()
-        return Pieces(windows, rows[starts], rows[starts + window - 1])
+        return Pieces(np.ascontiguousarray(every[starts]), rows[starts], rows[starts + window - 1])
 
 
 class Resampler:
