@@ -1,8 +1,10 @@
+import os
+
 import pytest
 import torch
 
 from transpl._utils.errors import InputError
-from transpl.nn.devices import Execution, cpu_threads, isolated_rng, resolve_device
+from transpl.nn.devices import Execution, cpu_threads, isolated_rng, resolve_device, restored_environment
 
 
 def test_threads_are_restored_even_after_an_error():
@@ -55,3 +57,15 @@ def test_counts_must_be_positive(field):
 def test_auto_finds_a_device():
     assert resolve_device("auto").type in {"cpu", "cuda", "mps"}
     assert Execution(device="cpu").fabric().world_size == 1
+
+
+def test_the_environment_is_restored(monkeypatch):
+    for name, value in (("TRANSPL_KEPT", "a"), ("TRANSPL_CHANGED", "b"), ("TRANSPL_DELETED", "c")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("TRANSPL_NEW", raising=False)
+    before = dict(os.environ)
+    with restored_environment():
+        os.environ["TRANSPL_CHANGED"] = "other"
+        os.environ["TRANSPL_NEW"] = "d"
+        del os.environ["TRANSPL_DELETED"]
+    assert dict(os.environ) == before

@@ -55,7 +55,7 @@ class ATTSettings(AdaptSettings):
         "a target row is learnt from if both heads agree and one is more confident than this",
     )
     overlap_weight: float = setting(0.01, "of the penalty that keeps the two heads apart")
-    target_weight: float = setting(1.0, "of target rows; 0 keeps the source model as it is")
+    target_weight: float = setting(1.0, "of target rows; 0 keeps the source model")
 
     def __post_init__(self) -> None:
         for name in ("pretrain_epochs", "rounds", "round_epochs"):

@@ -76,7 +76,7 @@ class Discriminator(nn.Sequential):
 class ProportionLoss(nn.Module):
     r"""KL(\pi || \bar p), \bar p = P / N, P <- \mu P + \sum_i p_i, N <- \mu N + n over the target rows of each batch.
 
-    Only the batch's own p_i carry a gradient. Evaluation leaves P and N as they are.
+    Only the batch's own p_i carry a gradient. Evaluation does not change P and N.
 
     pi : known class proportions (K,)
     """

@@ -1,7 +1,7 @@
 """Code classifiers: a CNN, LSTM or GRU labels the target by its sequences of codes, where TransPL counts transitions.
 
 The TransPL paper does not publish their architectures; these are ours. B windows, D channels, N patches, K classes. A
-code of -1 stands for no patch: windows of unequal length end in them, and no network sees them.
+code of -1 stands for no patch, at the end of shorter windows; the networks ignore it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HIDDEN = 128
 
 @dataclass(frozen=True)
 class CodeClassifierSettings(PseudoLabelSettings):
-    """Settings of `CodeClassifier`."""
+    """Settings of `CodeClassifierMethod`."""
 
     encoding: str = setting("one-hot", 'of a code, "one-hot" or "embedding"')
     classifier_lr: float = setting(1e-3, "learning rate of the code classifier, which is trained on the source alone")

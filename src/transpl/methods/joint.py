@@ -43,7 +43,7 @@ _CROSS_ENTROPY, _WEIGHT = "cross_entropy", "_weight"
 
 @dataclass(frozen=True)
 class JointSettings(AdaptSettings):
-    """Settings of `Joint`."""
+    """Settings of `JointMethod`."""
 
     warmup_steps: int = 0
     weighting: str = setting("learnable", 'of the terms, "learnable" or "fixed" (then by the fields `<term>_weight`)')
@@ -70,7 +70,8 @@ class JointSettings(AdaptSettings):
 
     def weight(self, term: str) -> float:
         """The value of the field `<term>_weight`."""
-        return getattr(self, term + _WEIGHT)  # type: ignore[no-any-return]
+        value: float = getattr(self, term + _WEIGHT)
+        return value
 
 
 def preset_table(columns: Sequence[str], rows: Mapping[str, Sequence[Any]], **common: Any) -> Preset:

@@ -26,18 +26,18 @@ _ROUNDING = 1e-3  # of probabilities that a network computed in float32 or half 
 
 @dataclass(frozen=True)
 class PseudoLabelSettings(AdaptSettings):
-    """Settings of `PseudoLabel`."""
+    """Settings of `PseudoLabelMethod`."""
 
     top_ratio: float = setting(0.5, "the share of a batch's target rows, the most confident, that is learnt from")
     adapt_stopping: str = setting(
         "source",
         'validate adaptation on held-out "source" rows, or also on trusted pseudo-"labels"',
     )
-    target_weight: float = setting(1.0, "of the cross entropy of target rows; 0 keeps the source model as it is")
+    target_weight: float = setting(1.0, "of the cross entropy of target rows; 0 keeps the source model")
     codes: bool = setting(True, "continue to train the codes, as TransPL does")
     relabel: str = setting(
         "never",
-        '"never", or label the target before "each epoch" again, with the network of that time',
+        '"never", or label the target again before "each epoch", with the current network',
     )
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ def check_probabilities(p: ArrayLike, n: int | None = None) -> NDArray[np.float6
 
 
 def unit_rows(z: ArrayLike, mean: ArrayLike | None = None) -> NDArray[np.float64]:
-    r"""u_i = (z_i - m) / ||z_i - m||, (n, d); a row of zeros stays as it is."""
+    r"""u_i = (z_i - m) / ||z_i - m||, (n, d); a row of zeros stays zero."""
     centred = check_features(z) - (0.0 if mean is None else np.asarray(mean, np.float64))
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     return centred / np.where(lengths > 0, lengths, 1.0)

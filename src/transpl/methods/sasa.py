@@ -38,8 +38,8 @@ class SASASettings(JointSettings):
         '"full" aligns sparse associations; "adatime" is what AdaTime\'s code computes under this name: '
         "features of unit length, and the distance of their means",
     )
-    intra_weight: float = setting(5.0, 'of the associations within and between channels ("full")')
-    inter_weight: float = setting(5.0, 'of the associations within and between channels ("full")')
+    intra_weight: float = setting(5.0, 'of the associations within channels ("full")')
+    inter_weight: float = setting(5.0, 'of the associations between channels ("full")')
     mean_weight: float = setting(1.0, 'of the distance of the means ("adatime")')
 
     presets: ClassVar = {
@@ -63,7 +63,7 @@ class Readout(NamedTuple):
 
 
 class Pooling(nn.Module, ABC):
-    """Turns encoded windows into features in a way of its own."""
+    """Turns encoded windows into features."""
 
     @abstractmethod
     def forward(self, encoded: Encoded) -> Readout: ...

@@ -63,20 +63,12 @@ class SHOTSettings(PseudoLabelSettings):
     """Settings of `SHOT`."""
 
     entropy_weight: float = setting(
-        1.0,
-        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
-        "classes are about equally frequent in the target",
+        1.0, "of the mean entropy of predictions; if this and the next two are 0, the source model is kept"
     )
     diversity_weight: float = setting(
-        1.0,
-        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
-        "classes are about equally frequent in the target",
+        1.0, "of the entropy of the mean prediction; assumes that classes are about equally frequent in the target"
     )
-    label_weight: float = setting(
-        0.3,
-        "of the terms of `SHOTObjective`; all at 0 keep the source model as it is. Diversity assumes that "
-        "classes are about equally frequent in the target",
-    )
+    label_weight: float = setting(0.3, "of the cross entropy with SHOT's labels")
     adapt_epochs: int = setting(
         15,
         "the length of the training, as no validation says when to stop; at most `max_epochs`",
@@ -91,7 +83,7 @@ class SHOTSettings(PseudoLabelSettings):
         "keep the source model if the adapted one is worse on held-out source than the source model and "
         "than a uniform guess, CE > ln K",
     )
-    label_smoothing: float = setting(0.0, "of the source phase; the published 0.1 needs a source model of its own")
+    label_smoothing: float = setting(0.0, "of the source phase; the published 0.1 needs a separate source model")
     with_source: bool = setting(
         False,
         "learn SHOT's labels as the other methods learn theirs, with source rows. Then `top_ratio`, "

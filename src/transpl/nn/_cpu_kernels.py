@@ -60,7 +60,7 @@ def use_cpu_kernels(enabled: bool) -> Iterator[None]:
 
 
 def cpu_kernels_enabled() -> bool:
-    """Whether `use_cpu_kernels` has left the kernels on, as they are by default."""
+    """Whether the kernels are on, as they are by default."""
     return _enabled.get()
 
 

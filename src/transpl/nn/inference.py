@@ -87,7 +87,7 @@ def reconstruction_error(network: Network, windows: Windows) -> float:
 
 @torch.no_grad()
 def decoded_codes(network: Network) -> dict[str, NDArray[np.float64]]:
-    """x_c = D(l2(e_c)) of every code, per book (n, m): what the decoder makes of a patch that holds nothing else."""
+    """x_c = D(l2(e_c)) of every code, per book (n, m): the signal that each code stands for."""
     coarse, fine = network.quantizer.coarse, network.quantizer.fine
     books = {"coarse": coarse} | ({} if fine is None else {"fine": fine})
     was_training = network.training

@@ -148,7 +148,7 @@ def fingerprint(*settings: object, rows: list[Rows]) -> str:
 
 @dataclass
 class EarlyStopping:
-    """Keeps the best weights, and tells when the validation loss has stopped falling.
+    """Keeps the best weights, and decides when to stop.
 
     patience : checks in a row without improvement until `exhausted`
     keep : the "best" weights or, for a training of fixed length, the "last"

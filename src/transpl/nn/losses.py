@@ -13,23 +13,23 @@ from torch.nn import functional as F
 from transpl._utils.errors import check_choice, check_fraction, check_int, check_not_negative, check_positive, invalid
 
 CORAL_FORMS = ("published", "adatime")
-N_KERNELS = 5
-_LEAST_BANDWIDTH = 1e-12
 SINKHORN_GRADIENTS = ("unrolled", "envelope")
-_RELATIVE_EPSILON = 0.05
-_BLOCK = 10  # iterations between two looks at the marginals
-_SMALL_STEP = 1.0
+N_KERNELS = 5
 SHOT_EPSILON = 1e-5
-_LEAST_PROPORTION = 1e-7
+_MIN_BANDWIDTH = 1e-12
+_MIN_PROPORTION = 1e-7
+_RELATIVE_EPSILON = 0.05
+_BLOCK = 10  # Sinkhorn iterations between two checks of the marginals
+_SMALL_STEP = 1.0
 
 
 def coral(z_s: Tensor, z_t: Tensor, form: str = "published") -> Tensor:
     r"""||Cov_s - Cov_t||_F^2 / (4 d^2), Cov = S / (n - 1), S = \sum_i (z_i - \bar z)(z_i - \bar z)^T.
 
     z_s (n_s, d), z_t (n_t, d) -> ()
-    form : "adatime" is ||S_s - S_t||_F^2 / (4 d^4), as AdaTime computes it; its published weights belong to this one
+    form : "adatime" is ||S_s - S_t||_F^2 / (4 d^4), as AdaTime computes it and as its published weights need it
 
-    A side with fewer than two rows has no covariance: the loss is then 0.
+    The loss is 0 if a side has fewer than two rows, so no covariance. Sun and Saenko 2016.
     """
     check_choice("form", form, CORAL_FORMS)
     _check_same_width("z_s", z_s, "z_t", z_t)
@@ -51,11 +51,11 @@ def _scatter(z: Tensor) -> Tensor:
 def mmd(z_s: Tensor, z_t: Tensor, b0: Tensor | None = None) -> Tensor:
     r"""MMD^2 = mean K_ss + mean K_tt - 2 mean K_st, k(a, b) = \sum_{i=0}^4 exp(-||a - b||^2 / (b_0 2^i)).
 
-    z_s (n_s, d), z_t (n_t, d) -> (); diagonals are part of the means, so it is never negative but for rounding
-    b0 : the smallest bandwidth (); None takes a quarter of the mean squared distance between different rows of the
-        pooled batch, as a constant (no gradient), at least 1e-12 in case all rows are equal
+    z_s (n_s, d), z_t (n_t, d) -> (); the means include the diagonals, so it is at least 0 up to rounding
+    b0 : the smallest bandwidth (); None is a quarter of the mean squared distance between different rows of the pooled
+        batch, without gradient, at least 1e-12 in case all rows are equal
 
-    A side without rows has no mean: the loss is then 0.
+    The loss is 0 if a side has no rows. As in MMDA, Rahman et al. 2020.
     """
     _check_same_width("z_s", z_s, "z_t", z_t)
     n_s = len(z_s)
@@ -70,7 +70,7 @@ def mmd(z_s: Tensor, z_t: Tensor, b0: Tensor | None = None) -> Tensor:
 def _bandwidth(D: Tensor) -> Tensor:
     r"""b_0 = \sum_{i \ne j} D_ij / (4 n (n - 1)); the diagonal of D is 0."""
     n = len(D)
-    return (D.sum() / (4 * n * (n - 1))).clamp(min=_LEAST_BANDWIDTH)
+    return (D.sum() / (4 * n * (n - 1))).clamp(min=_MIN_BANDWIDTH)
 
 
 def _kernel(D: Tensor, b0: Tensor) -> Tensor:
@@ -90,13 +90,13 @@ def sinkhorn(
     r"""OT(x, y) = <P, C>, C_ij = ||x_i - y_j||^2, P the `transport_plan` of C.
 
     x (n, d), y (m, d) -> ()
-    epsilon : None is 0.05 mean(C), as a constant (no gradient)
-    debiased : OT(x, y) - OT(x, x) / 2 - OT(y, y) / 2, all with the epsilon of (x, y). 0 for x = y; as <P, C> leaves
-        the entropy out, it can be slightly negative between others
-    gradient : "unrolled" differentiates the iterations too; "envelope" takes P as a constant, which is the exact
-        gradient of <P, C> + \epsilon KL(P || 1 / (n m)) at convergence, and cheaper
+    epsilon : None is 0.05 mean(C), without gradient
+    debiased : OT(x, y) - OT(x, x) / 2 - OT(y, y) / 2, all with the epsilon of (x, y). It is 0 for x = y, but can be
+        slightly negative otherwise, as <P, C> leaves the entropy out
+    gradient : "unrolled" also differentiates the iterations; "envelope" takes P as a constant, which is cheaper and at
+        convergence the exact gradient of <P, C> + \epsilon KL(P || 1 / (n m))
 
-    A side without rows has nothing to transport: the cost is then 0.
+    The cost is 0 if a side has no rows. Cuturi 2013, as RAINCOAT uses it.
     """
     check_choice("gradient", gradient, SINKHORN_GRADIENTS)
     _check_same_width("x", x, "y", y)
@@ -120,10 +120,10 @@ def transport_plan(
 ) -> Tensor:
     r"""P = argmin <P, C> + \epsilon \sum_ij P_ij log P_ij over P >= 0 with rows 1/n and columns 1/m.
 
-    P_ij = exp(f_i + g_j - C_ij / \epsilon); in turn f makes the rows right, g the columns.
+    P_ij = exp(f_i + g_j - C_ij / \epsilon); f corrects the sums of the rows, g those of the columns, in turn.
 
-    C (n, m) -> (n, m); columns sum to 1/m, rows to 1/n with an L1 error of at most `tolerance`, looked at every ten
-    iterations, unless `max_iterations` are over first.
+    C (n, m) -> (n, m); columns sum to 1/m, rows to 1/n with an L1 error of at most `tolerance`, which is checked every
+    ten iterations, unless `max_iterations` are over first.
     """
     if C.ndim != 2 or 0 in C.shape:
         raise invalid("C", expected="shape (n, m), n and m 1 or more", got=tuple(C.shape), advice="Give a cost matrix.")
@@ -163,10 +163,10 @@ def _log_iterations(M: Tensor, g: Tensor, n_iterations: int) -> tuple[Tensor, Te
 
 
 def _scaling_iterations(P: Tensor, f: Tensor, g: Tensor, n_iterations: int) -> tuple[Tensor, Tensor]:
-    """The same iterations as factors u of the rows and v of the columns of P, several times faster.
+    """The same iterations, several times faster, as factors u of the rows and v of the columns of P.
 
-    An iteration never moves f or g by more than the one before it (log-sum-exp does not stretch the maximum norm), so
-    after a step of at most 1 ten of them change P_ij by factors below exp(20): neither overflow nor a lost entry.
+    No iteration moves f or g further than the one before it (log-sum-exp does not stretch the maximum norm). So after a
+    step of at most 1, ten iterations change P_ij by factors below exp(20), and nothing overflows or vanishes.
     """
     n, m = P.shape
     u, v = _Scaling.apply(n * P, m * P.T, n_iterations)  # type: ignore[no-untyped-call]
@@ -176,8 +176,8 @@ def _scaling_iterations(P: Tensor, f: Tensor, g: Tensor, n_iterations: int) -> t
 class _Scaling(torch.autograd.Function):
     r"""u_k = 1 / (A v_{k-1}), v_k = 1 / (B u_k), v_0 = 1: the last u and v.
 
-    One node instead of four per iteration, and one product for all that reaches A, another for B:
-    with h_k = -dv_k v_k^2 and e_k = -du_k u_k^2, dA = \sum_k e_k v_{k-1}^T, dB = \sum_k h_k u_k^T.
+    One node of the graph instead of four per iteration, and one matrix product for each gradient:
+    dA = \sum_k e_k v_{k-1}^T and dB = \sum_k h_k u_k^T with h_k = -dv_k v_k^2 and e_k = -du_k u_k^2.
     """
 
     @staticmethod
@@ -205,7 +205,7 @@ class _Scaling(torch.autograd.Function):
 
 
 def _row_error(P: Tensor) -> tuple[float, float]:
-    r"""\sum_i |\sum_j P_ij - 1/n|, and how far the next f will move, max_i |log(n \sum_j P_ij)|."""
+    r"""\sum_i |\sum_j P_ij - 1/n|, and the size of the next step of f, max_i |log(n \sum_j P_ij)|."""
     rows = len(P) * P.sum(dim=1)
     error, step = torch.stack([(rows - 1).abs().mean(), rows.log().abs().amax()]).tolist()
     return error, step
@@ -214,22 +214,22 @@ def _row_error(P: Tensor) -> tuple[float, float]:
 def mean_entropy(logits: Tensor) -> Tensor:
     r"""(1/n) \sum_i H(p_i), H(p) = -\sum_k p_k log p_k, p = softmax(logits).
 
-    logits (n, K) -> (); without rows 0. Through log_softmax: exact and finite for logits of any size.
+    logits (n, K) -> (), 0 without rows; exact and finite for logits of any size.
     """
     log_p = F.log_softmax(logits, dim=-1)
     return -(log_p.exp() * log_p).sum() / max(1, len(logits))
 
 
 def mean_entropy_of(p: Tensor) -> Tensor:
-    r"""(1/n) \sum_i H(p_i), H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), without rows 0.
+    r"""(1/n) \sum_i H(p_i), H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), 0 without rows.
 
-    Epsilon is the authors'; it shifts H by up to K epsilon.
+    Epsilon shifts H by up to K epsilon; it is that of SHOT, Liang et al. 2020.
     """
     return _entropies(p).sum() / max(1, len(p))
 
 
 def diversity(p: Tensor) -> Tensor:
-    r"""H(\bar p), \bar p = (1/n) \sum_i p_i, H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), without rows 0."""
+    r"""H(\bar p), \bar p = (1/n) \sum_i p_i, H(p) = -\sum_k p_k log(p_k + \epsilon); p (n, K) -> (), 0 without rows."""
     return _entropies(p.sum(dim=0) / max(1, len(p)))
 
 
@@ -243,16 +243,16 @@ def sparsemax(z: Tensor, dim: int = -1) -> Tensor:
 
     S are the k largest z, k = max{j : 1 + j z_(j) > \sum_{r <= j} z_(r)}, z_(1) >= z_(2) >= ...
 
-    z (..., K, ...) -> the same shape, sums to 1 along `dim`. An entry of -inf (masked) gets 0 and gradient 0; where
-    every entry is masked, all get 0.
+    z (..., K, ...) -> the same shape, sums to 1 along `dim`. Masked entries, -inf, get 0 and gradient 0; if all are
+    masked, all get 0. Martins and Astudillo 2016.
     """
     masked = z == -torch.inf
     top = z.detach().amax(dim, keepdim=True)
-    # p does not change with a shift of z, nor with anything lower than 1 below the largest, so z is made harmless.
+    # Neither a shift of z nor entries more than 1 below the largest change p, so both can be limited.
     z = (z - top.masked_fill(top == -torch.inf, 0.0)).clamp(min=-2.0)
     S = _support(z.detach(), dim)
     tau = ((z * S).sum(dim, keepdim=True) - 1) / S.sum(dim, keepdim=True)
-    # Outside S by mask, not by the clamp alone: at a tie with tau rounding must not let a gradient through.
+    # The mask, not only the clamp, zeroes entries outside S: rounding at a tie with tau must not pass a gradient.
     return (z - tau).clamp(min=0.0).masked_fill(masked | ~S, 0.0)
 
 
@@ -266,7 +266,7 @@ def _support(z: Tensor, dim: int) -> Tensor:
 
 
 def reverse_gradient(z: Tensor, strength: float) -> Tensor:
-    r"""R(z) = z, dR/dz = -\lambda I with \lambda = `strength`."""
+    r"""R(z) = z, dR/dz = -\lambda I with \lambda = `strength` (Ganin et al. 2016)."""
     return _Reversal.apply(z, strength)  # type: ignore[no-untyped-call]
 
 
@@ -288,9 +288,9 @@ class _Reversal(torch.autograd.Function):
 
 
 def overlap(W1: Tensor, W2: Tensor) -> Tensor:
-    r"""\sum_ij |W_1 W_2^T|_ij: how much the units of two layers on the same features respond alike.
+    r"""\sum_ij |W_1 W_2^T|_ij: how similar the units of two layers on the same features are (Saito et al. 2017).
 
-    W1 (units, features), W2 (units', features), torch's layout (the paper's |W_1^T W_2| has columns for units) -> ()
+    W1 (units, features), W2 (units', features) -> (); torch's layout, the paper's |W_1^T W_2| has columns for units
     """
     _check_same_width("W1", W1, "W2", W2)
     return (W1 @ W2.T).abs().sum()
@@ -299,14 +299,15 @@ def overlap(W1: Tensor, W2: Tensor) -> Tensor:
 def proportion_divergence(pi: Tensor, p_bar: Tensor) -> Tensor:
     r"""KL(\pi || \bar p) = \sum_k \pi_k log(\pi_k / \bar p_k), a class with \pi_k = 0 contributes 0.
 
-    pi (K,) known proportions of the target, p_bar (K,) mean prediction over target rows, clipped below at 1e-7 -> ()
+    pi (K,) known proportions of the target, p_bar (K,) mean prediction for target rows, at least 1e-7 -> ().
+    Wilson et al. 2020.
     """
     if pi.ndim != 1:
         raise invalid("pi", expected="shape (classes,)", got=tuple(pi.shape), advice="Give one proportion per class.")
     if p_bar.shape != pi.shape:
         expected = f"shape {tuple(pi.shape)}, as pi has"
         raise invalid("p_bar", expected=expected, got=tuple(p_bar.shape), advice="Average predictions over the rows.")
-    return (torch.xlogy(pi, pi) - torch.xlogy(pi, p_bar.clamp(min=_LEAST_PROPORTION))).sum()
+    return (torch.xlogy(pi, pi) - torch.xlogy(pi, p_bar.clamp(min=_MIN_PROPORTION))).sum()
 
 
 def _check_same_width(first: str, a: Tensor, second: str, b: Tensor) -> None:
@@ -323,14 +324,14 @@ def _check_same_width(first: str, a: Tensor, second: str, b: Tensor) -> None:
 
 
 def _zero_loss(a: Tensor, b: Tensor) -> Tensor:
-    """Return the sum over no rows: exactly 0, and still part of the graph of both."""
+    """Return 0 as a part of the graphs of both."""
     return a[:0].sum() + b[:0].sum()
 
 
 def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
     r"""D_ij = ||a_i - b_j||^2; a (n, d), b (m, d) -> (n, m).
 
-    Equal rows are exactly 0 apart and pull with gradient 0. (|a|^2 + |b|^2 - 2 a b would leave rounding errors
-    there, and a bandwidth made of rounding errors turns them into a loss.)
+    Equal rows have distance and gradient 0. The rounding errors of |a|^2 + |b|^2 - 2 a b would become a loss where a
+    bandwidth is made of them.
     """
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()

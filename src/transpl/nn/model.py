@@ -53,7 +53,7 @@ class NetworkSettings:
 
 
 class Encoded(NamedTuple):
-    """What the encoder makes of a batch."""
+    """Output of the encoder for a batch."""
 
     summary: Tensor  # (B, D, d): one [CLS] vector per channel
     latents: Tensor  # (B, D, N, d): one vector per patch
@@ -138,7 +138,7 @@ class Network(Classifier):
         return self.encode(x, lengths).summary.mean(dim=1)
 
     def hidden(self, z: Tensor) -> Tensor:
-        """z (B, d) -> what the head's last layer sees, (B, d)."""
+        """z (B, d) -> input of the head's last layer, (B, d)."""
         return self.head[:-1](z)
 
     def logits(self, z: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ _SMALLEST_LENGTH = 1e-12
 
 
 class Quantized(NamedTuple):
-    """What quantising vectors (..., d) gives."""
+    """Vectors (..., d) after quantisation."""
 
     vectors: Tensor  # (..., d): code vectors, with the straight-through gradient
     codes: Tensor  # (...): index of the nearest code
@@ -57,8 +57,8 @@ class Codebook(nn.Module):
 class _NearestCode(torch.autograd.Function):
     r"""u = v / |v|; c = argmax_c u e_c; (e_c, c, L, u - e_c) for unit codes e, with L of `Codebook`.
 
-    Straight through: the gradient of the returned vectors goes to u as it is. One node instead of the dozens that
-    normalisation and two squared errors would be, each a pass over all latents.
+    Straight through: u gets the gradient of the returned vectors unchanged. This is one node of the graph instead of
+    dozens for normalisation and two squared errors, each a pass over all latents.
     """
 
     @staticmethod
@@ -86,7 +86,7 @@ class _NearestCode(torch.autograd.Function):
         for gradient in (dq, dresidual):
             if gradient is not None:
                 du += gradient
-        # u is a unit vector: only what is orthogonal to it moves v.
+        # u is a unit vector: only the part of du that is orthogonal to it changes v.
         along = (u * du).sum(dim=-1, keepdim=True)
         dv = du.addcmul_(u, along, value=-1).div_(length)
         chosen = F.one_hot(codes.flatten(), len(e)).to(e)
@@ -94,9 +94,9 @@ class _NearestCode(torch.autograd.Function):
 
 
 class ResidualQuantizer(nn.Module):
-    r"""q = l2(e_c) + l2(e_f): c nearest to l2(z), f nearest to what c leaves of z.
+    r"""q = l2(e_c) + l2(e_f): c nearest to l2(z), f nearest to the residual.
 
-    residual : "normalised" leaves l2(z) - l2(e_c) (the paper's print), "raw" leaves z - l2(e_c) (the authors' code)
+    residual : "normalised" is l2(z) - l2(e_c) (the paper's print), "raw" is z - l2(e_c) (the authors' code)
     n_fine : 0 for no fine book; then q = l2(e_c)
     """
 
@@ -122,7 +122,7 @@ class ResidualQuantizer(nn.Module):
 
     @torch.no_grad()
     def start_from(self, z: Tensor, seed: int) -> None:
-        """Start both books by k-means: coarse on l2(z), fine on what the coarse book leaves."""
+        """Start both books by k-means: coarse on l2(z), fine on the residuals."""
         self.coarse.start_from(F.normalize(z, dim=-1), seed)
         if self.fine is not None:
             self.fine.start_from(F.normalize(self.residual(z, self.coarse.nearest(z)), dim=-1), seed)
@@ -139,6 +139,6 @@ def _kmeans(points: NDArray[np.float64], k: int, seed: int) -> NDArray[np.float6
     if len(distinct) > k:
         model = KMeans(k, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed)
         return np.asarray(model.fit(points).cluster_centers_, dtype=np.float64)
-    # Too few points: each is a centre of its own, the rest are random directions that training may claim.
+    # Too few points: each is a centre; the other centres are random directions that training can use.
     random = np.random.RandomState(seed).normal(size=(k - len(distinct), points.shape[1]))
     return np.concatenate([distinct, random])
