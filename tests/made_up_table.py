@@ -6,8 +6,8 @@ from tiny_bench import keep
 
 from transpl.benchmark.paper_tables import paper_table
 from transpl.benchmark.plan import Plan, RunSpec, rows_of, with_changes
+from transpl.benchmark.score_tables import TableQuery, paper_table_from
 from transpl.benchmark.store import Store
-from transpl.benchmark.tables import TableQuery, paper_table_from
 
 PAIRS = ((0, 1), (1, 2))
 

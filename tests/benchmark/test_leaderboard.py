@@ -18,8 +18,8 @@ from transpl.benchmark.leaderboard import (
     read_leaderboard,
     widest_comparison,
 )
+from transpl.benchmark.score_tables import paper_table_from
 from transpl.benchmark.store import Store
-from transpl.benchmark.tables import paper_table_from
 
 PAIRS = ((0, 1), (1, 0), (0, 2))
 

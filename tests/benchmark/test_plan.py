@@ -24,7 +24,7 @@ from transpl.benchmark.plan import (
     settings_without_seed,
     with_changes,
 )
-from transpl.benchmark.progress import distinct_names
+from transpl.benchmark.status import distinct_names
 from transpl.datasets import make_shifted
 from transpl.datasets.pairs import parse_pair
 from transpl.methods import registry

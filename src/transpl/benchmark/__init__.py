@@ -32,14 +32,11 @@ if TYPE_CHECKING:
         with_changes,
     )
     from transpl.benchmark.plugins import import_plugins
-    from transpl.benchmark.progress import missing_lines, show_progress, status_lines
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
     from transpl.benchmark.rendering import TableData, render
     from transpl.benchmark.run import compare
     from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
-    from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
-    from transpl.benchmark.store import Result, Store
-    from transpl.benchmark.tables import (
+    from transpl.benchmark.score_tables import (
         TableQuery,
         pair_table_from,
         paper_table_from,
@@ -47,6 +44,9 @@ if TYPE_CHECKING:
         runs_as_csv,
         scores_by_pair,
     )
+    from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
+    from transpl.benchmark.status import missing_lines, show_progress, status_lines
+    from transpl.benchmark.store import Result, Store
 
 __all__ = [
     "Comparison",
@@ -105,14 +105,21 @@ _MODULES = {
         *("settings_of", "settings_without_seed", "with_changes"),
     ),
     "plugins": ("import_plugins",),
-    "progress": ("missing_lines", "show_progress", "status_lines"),
+    "status": ("missing_lines", "show_progress", "status_lines"),
     "protocol": ("Evaluator", "Pair", "split_pair"),
     "rendering": ("TableData", "render"),
     "run": ("compare",),
     "runner": ("RunOutcome", "restore_run", "run_plan"),
     "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
     "store": ("Result", "Store"),
-    "tables": ("TableQuery", "pair_table_from", "paper_table_from", "run_identity", "runs_as_csv", "scores_by_pair"),
+    "score_tables": (
+        "TableQuery",
+        "pair_table_from",
+        "paper_table_from",
+        "run_identity",
+        "runs_as_csv",
+        "scores_by_pair",
+    ),
 }
 _MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
 

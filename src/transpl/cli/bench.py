@@ -144,7 +144,7 @@ def _check_table(
 ) -> None:
     from transpl.benchmark.paper_tables import TABLES
     from transpl.benchmark.rendering import FORMATS
-    from transpl.benchmark.tables import SCORES
+    from transpl.benchmark.score_tables import SCORES
 
     check_choice("which", which, (*TABLES, "pairs"))
     check_choice("format", format, FORMATS)

@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 from tiny_bench import keep, made_up, plan
 
-from transpl.benchmark.progress import (
+from transpl.benchmark.runner import RunOutcome
+from transpl.benchmark.status import (
     ProgressView,
     RunTimings,
     format_duration,
@@ -19,7 +20,6 @@ from transpl.benchmark.progress import (
     show_progress,
     status_lines,
 )
-from transpl.benchmark.runner import RunOutcome
 from transpl.benchmark.store import Store
 from transpl.datasets import make_shifted
 
