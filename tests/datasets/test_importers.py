@@ -272,6 +272,16 @@ def test_without_torch_the_extra_is_named(ada: Path, monkeypatch: pytest.MonkeyP
     refused(read_adatime, ada, r'torch, which is not installed.*"transpl\[deep\]"')
 
 
+def test_a_torch_whose_safe_loading_is_not_safe_is_refused(ada: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
+    refused(read_adatime, ada, r"torch: expected.*2\.5\.1.*pip install")
+
+
+def test_an_unknown_format_is_refused(ada: Path) -> None:
+    with pytest.raises(InputError, match="format: expected one of 'adatime', 'transpl'"):
+        import_files(ada, "other", "matlab")
+
+
 def test_adatime_files_of_another_kind(ada: Path) -> None:
     path = ada / "test_10.pt"
     for content in (torch.ones(3), {"samples": torch.ones(3)}, [1, 2]):
