@@ -201,11 +201,23 @@ class TransPL(ClassifierMixin, BaseEstimator):
     def fit(
         self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
     ) -> Self:
-        """Learn the source (and, with `sample_domain`, adapt to the target in the same call).
+        """Learn from the labelled source; with `sample_domain`, also adapt to the target.
 
-        X_val, y_val : source rows that decide when "paper" stops; without them a stratified 30 % of the source is held
-            out. "plus" learns from X alone and needs none
-        sample_domain : (n,) integers, >= 0 for source rows, < 0 for target rows, whose y is ignored
+        Parameters
+        ----------
+        X : windows
+            (n, channels, time) array, (n, time) array of one channel, or list of (channels, T_i) arrays.
+        y : (n,) array-like
+            Class labels.
+        X_val, y_val : windows and labels, optional
+            Source rows that decide when training stops. By default variant="paper" holds out a stratified 30 % of the
+            source; variant="plus" needs none.
+        sample_domain : (n,) int array, optional
+            At least 0 for source rows, negative for target rows, whose `y` is ignored.
+
+        Returns
+        -------
+        self
         """
         seed = seed_of(self.random_state)
         method = self.new_method(seed)
@@ -230,7 +242,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         method.number_source_rows(rows)
         if is_target.any():
             method.adapt(windows[is_target])
-        # Only a finished fit takes the place of the last one.
+        # Only a finished fit replaces the last one.
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
         self.fitted_params_ = self.plain_params(seed)
@@ -248,18 +260,32 @@ class TransPL(ClassifierMixin, BaseEstimator):
         X_source: Any = None,
         y_source: ArrayLike | None = None,
     ) -> Self:
-        """Adapt to unlabelled target windows, from the source model again at every call.
+        """Adapt to unlabelled target windows; every call starts from the source model again.
 
-        prior : label proportions of the target if they are known, in the order of `classes_` or as {label: share}
-        mode : "finetune" (of "paper") trains on the pseudo-labels, "markov" (of both) does without a gradient step
-        few_labels : labels that a person gave to some target windows, {row: label} or one per window, None for no label
-        groups : (n,) names of recordings or patients whose windows all have one label; "plus" labels them together
-        smooth : of "plus", the windows follow one another in time, so that neighbours seldom differ; groups are then
-            recordings that begin anew, and need not have one label
-        X_source, y_source : the source rows, which a loaded model does not hold: "paper" trains with them beside the
-            target, "plus" needs them to find shifts
+        Parameters
+        ----------
+        X_target : windows
+            The target, as in `fit`.
+        prior : array-like or dict, optional
+            Class proportions of the target, in the order of `classes_` or as {label: share}.
+        mode : {"finetune", "markov"}, optional
+            "finetune" trains on the pseudo-labels (only variant="paper", its default); "markov" takes no gradient step.
+        few_labels : array-like or dict, optional
+            Labels that a person gave to some target windows: {row: label}, or one per window with None, NaN, pandas' NA
+            or "" for no label. They replace what the method would find.
+        groups : (n,) array-like, optional
+            Names of the recordings or patients of the windows; all windows of a group have one label. Only
+            variant="plus".
+        smooth : bool, default=False
+            Windows are in time order and neighbours seldom differ in class; groups are then separate recordings, whose
+            windows may have several labels. Only variant="plus".
+        X_source, y_source : windows and labels, optional
+            The source rows, which a loaded model does not hold. variant="paper" trains with them beside the target,
+            variant="plus" needs them to find shifts.
 
-        A given label takes the place of what would be found. Unknown ones may also be NaN, pandas' NA or "".
+        Returns
+        -------
+        self
         """
         method = self._method_to_adapt()
         windows = self._seen_windows(X_target, "X_target")
@@ -280,14 +306,23 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return self
 
     def partial_adapt(self, X_batch: Any) -> Self:
-        """Add more target windows; no gradient step, any order, any batches.
+        """Add target windows without a gradient step. The result does not depend on their order or batches.
 
-        "plus" counts the transitions of all windows, keeps a sample of at most 4,096 that does not depend on their
-        order, and judges its witnesses on this sample when it is next asked.
+        variant="plus" counts the transitions of all windows, keeps a sample of at most 4,096 windows, and judges its
+        witnesses on this sample when it next predicts.
 
-        "paper" adds to the counts. Right after `fit` this makes the Markov posterior the classifier, as
-        `adapt(mode="markov")` does. After fine-tuning the network goes on answering; only the counts, channel weights
+        variant="paper" adds to the counts. Directly after `fit`, the Markov posterior becomes the classifier, as with
+        `adapt(mode="markov")`. After fine-tuning the network remains the classifier; only the counts, channel weights
         and pseudo-labels change.
+
+        Parameters
+        ----------
+        X_batch : windows
+            More of the target, as in `fit`.
+
+        Returns
+        -------
+        self
         """
         method = self._method_to_adapt()
         method.add_target(self._seen_windows(X_batch, "X_batch"))
@@ -295,28 +330,64 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return self
 
     def unadapted(self) -> Self:
-        """Return a copy of the model as `fit` left it; it takes the parameters of adaptation as they are now."""
+        """Return a copy of the model as `fit` left it, which takes over parameters that were set since."""
         alone = copy.copy(self)
         alone.method_, alone.fitted_params_ = self._method_to_adapt().unadapted(), self.plain_params(self.seed_)
         return alone
 
     def predict_proba(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray[np.float64]:
-        """Class probabilities (n, K), columns in the order of `classes_`; groups, smooth : as in `adapt`."""
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        groups, smooth
+            As in `adapt`.
+
+        Returns
+        -------
+        (n, K) array
+            Columns in the order of `classes_`.
+        """
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         check_choice("smooth", smooth, (True, False))
         return method.predict_proba(windows, group_numbers(groups, len(windows)), smooth)
 
     def predict(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray:
-        """The most probable class of each window, (n,); groups, smooth : as in `adapt`."""
+        """Return the most probable class of each window.
+
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        groups, smooth
+            As in `adapt`.
+
+        Returns
+        -------
+        (n,) array
+        """
         probabilities = self.predict_proba(X, groups=groups, smooth=smooth)
         return self.classes_[probabilities.argmax(axis=1)]
 
     def pseudo_label(self, X: Any, prior: ArrayLike | dict[Any, float] | None = None) -> PseudoLabels:
-        """Label windows as a target is labelled: by the witnesses of "plus", by the code transitions of "paper".
+        """Label windows the way `adapt` labels the target: by the witnesses ("plus") or by code transitions ("paper").
 
-        What is known of the target comes from `adapt` or `partial_adapt`; before either, X is the target sample.
-        Without a prior, the one given to `adapt` holds, or else the variant's own: what "plus" estimates, a uniform one
-        for "paper".
+        Before `adapt` or `partial_adapt`, X itself is the target sample.
+
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        prior : array-like or dict, optional
+            Class proportions, as in `adapt`. By default the prior of `adapt`; without one, what "plus" estimates, or a
+            uniform prior with "paper".
+
+        Returns
+        -------
+        PseudoLabels
+            (labels, confidence, probabilities).
         """
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
@@ -329,23 +400,43 @@ class TransPL(ClassifierMixin, BaseEstimator):
         channel_names: Sequence[str] | None = None,
         nearest: int = 3,
     ) -> Explanation | CouncilExplanation:
-        """Take the labels of `pseudo_label(X, prior)` apart, into parts that add up to them.
+        """Take the labels of `pseudo_label(X, prior)` apart into parts that add up to them.
 
-        The parts are witnesses in "plus", channels and code transitions in "paper".
+        The parts are witnesses with variant="plus", channels and code transitions with variant="paper".
 
-        channel_names : one per channel, for tables and sentences; None takes the parameter of this name
-        nearest : how many source windows of similar codes to find for each window; 0 for none
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        prior : array-like or dict, optional
+            As in `pseudo_label`.
+        channel_names : sequence of str, optional
+            One per channel, for tables and sentences; by default the parameter of this name.
+        nearest : int, default=3
+            Number of source windows with similar codes to find for each window.
+
+        Returns
+        -------
+        CouncilExplanation or Explanation
         """
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         names = self._channel_names(channel_names)
         return method.explain(windows, self.classes_, names, self.class_shares(prior), nearest)
 
     def shift_report(self, X: Any = None, *, channel_names: Sequence[str] | None = None) -> ShiftReport:
-        """What shifted between the source and the target of `adapt` or `partial_adapt`.
+        """Report what shifted between the source and the target of `adapt` or `partial_adapt`.
 
-        X : windows of the target from which to estimate its class proportions. Without them they are those of the
-            windows that `adapt` labelled, and unknown where it did not: "paper" does not in mode "markov" and in
-            `partial_adapt`
+        Parameters
+        ----------
+        X : windows, optional
+            Windows of the target from which to estimate its class proportions. By default those of the windows that
+            `adapt` labelled; with variant="paper" they are unknown in mode "markov" and after `partial_adapt`.
+        channel_names : sequence of str, optional
+            As in `explain`.
+
+        Returns
+        -------
+        ShiftReport
         """
         method = self.fitted_method()
         if method.target_counts is None:
@@ -365,11 +456,24 @@ class TransPL(ClassifierMixin, BaseEstimator):
         n_shuffles: int = 200,
         block: int = 1,
     ) -> Drift:
-        """Say which channels of new windows have moved further from the source's than chance moves them.
+        """Report which channels of new windows moved further from the source than chance would move them.
 
-        reference : windows to compare with instead of the source's, say those that the model was adapted to
-        level : if nothing has changed, no channel at all is reported in this share of the cases
-        n_shuffles, block : how the band is found, see `transpl.markov.drift.chance_band`
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        reference : windows, optional
+            Windows to compare with instead of the source's, such as those that the model was adapted to.
+        channel_names : sequence of str, optional
+            As in `explain`.
+        level : float, default=0.99
+            If nothing has changed, no channel is reported in this share of cases.
+        n_shuffles, block : int
+            How the chance band is computed; see `transpl.markov.drift.chance_band`.
+
+        Returns
+        -------
+        Drift
         """
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         trusted = None if reference is None else self._seen_windows(reference, "reference")
@@ -377,7 +481,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a folder (safetensors and JSON, never pickle). Source rows are not stored."""
+        """Write the fitted model to a folder (safetensors and JSON, never pickle), without its source rows."""
         method = self.fitted_method()
         values = self.classes_.tolist()
         if not all(isinstance(value, str | int | float | bool) for value in values):
@@ -407,7 +511,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         model.n_features_in_, model.n_channels_ = about["n_features_in"], about["channels"]
         if about["feature_names_in"]:
             model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
-        model.fitted_params_, model.seed_ = about["params"], about["params"]["random_state"]
+        model.seed_ = about["params"]["random_state"]
+        model.fitted_params_ = model.plain_params(model.seed_)
         model.method_ = model.new_method(model.seed_)
         saved.restore(model.method_)
         return model

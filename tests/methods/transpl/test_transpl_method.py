@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import TINY, make_waves
+from conftest import TINY, make_waves, refusal
 
-from transpl import markov
+from transpl import TransPL, markov
 from transpl._utils.errors import InputError
-from transpl.methods import Labelled, Method, TransPLMethod, TransPLSettings
+from transpl.methods import Labelled, TargetInfo, TransPLMethod, TransPLSettings
 from transpl.nn import Execution
 from transpl.windows import as_windows
 
@@ -23,7 +24,7 @@ def labelled(n, seed, **shift):
 
 
 @pytest.fixture
-def method() -> Method:
+def method() -> TransPLMethod:
     made = TransPLMethod(SETTINGS, Execution(device="cpu"))
     made.fit_source(labelled(24, 0), labelled(12, 1))
     return made
@@ -32,9 +33,9 @@ def method() -> Method:
 TARGET = labelled(16, 2, gain=1.5).windows
 
 
-def adapt(method, target, mode):
+def adapt(method, target, mode, info=None):
     method.adapt_mode = mode
-    method.adapt(target)
+    method.adapt(target, info)
 
 
 def test_pseudo_labels_are_the_papers_equations_on_the_networks_codes(method):
@@ -153,3 +154,73 @@ def test_settings_default_to_the_paper():
     assert TransPLSettings().network(6).patch_length == 8
     assert (TransPLSettings().source_loop().patience, TransPLSettings().adapt_loop().patience) == (2, 5)
     assert (TransPLSettings().source_loop().warmup_steps, TransPLSettings().adapt_loop().warmup_steps) == (0, 50)
+
+
+# made of parameters, streamed to, saved
+
+
+def params(**changes):
+    return TransPL(**{**TINY, **changes}).plain_params(0)
+
+
+def test_parameters_become_settings_and_execution():
+    made = TransPLMethod.from_params(params(sigma=0.3, n_threads=2, checkpoint_dir="here", verbose=True))
+    assert (made.settings.sigma, made.settings.smoothing, made.settings.random_state) == (0.3, "floor", 0)
+    assert (made.execution.n_threads, str(made.execution.checkpoint_dir), made.execution.progress) == (2, "here", True)
+    with refusal("sigma"):
+        TransPLMethod.from_params(params(sigma=0))
+
+
+def test_other_parameters_are_taken_unless_the_network_would_be_another(method):
+    assert method.with_params(params(sigma=0.7)).settings.sigma == 0.7
+    assert method.settings.sigma == 0.2
+    with refusal("set_params", "Call fit again"):
+        method.with_params(params(width=32))
+
+
+def test_the_source_model_is_decided_by_its_own_settings_alone():
+    of = {name: TransPLMethod.from_params(params(**{name: 0.4})).source_settings() for name in ("sigma", "dropout")}
+    assert of["sigma"] == TransPLMethod.from_params(params()).source_settings() != of["dropout"]
+
+
+def test_a_target_that_comes_in_parts_is_labelled_as_one_that_is_adapted_to(method):
+    stream = method.new_target()
+    parts = [stream.encode(part) for _, part in TARGET.chunks(5)]
+    shape, dtype = stream.row(*TARGET.values.shape[1:])
+    assert {part.shape[1:] for part in parts} == {shape}
+    assert {part.dtype for part in parts} == {dtype}
+    counts = stream.adapt(parts, len(TARGET))
+    assert method.target_counts is None, "the model itself stays as it is"
+    adapt(method, TARGET, "markov")
+    assert counts == method.target_counts
+    found = np.concatenate([stream.probabilities(part) for part in parts])
+    assert np.array_equal(found, method.predict_proba(TARGET))
+
+
+def test_what_is_unadapted_goes_its_own_way(method):
+    before = method.fingerprint()
+    other = method.unadapted()
+    adapt(other, TARGET, "markov")
+    assert (method.mode, other.mode) == ("source", "markov")
+    assert method.fingerprint() == before == other.unadapted().fingerprint() != other.fingerprint()
+
+
+@pytest.mark.parametrize("mode", ["markov", "finetune"])
+def test_facts_and_arrays_are_all_that_was_learnt(method, mode):
+    few = np.full(len(TARGET), -1)
+    few[3] = 1
+    adapt(method, TARGET, mode, TargetInfo(np.array([0.4, 0.6, 0.0]), few))
+    again = TransPLMethod.from_params(params())
+    again.restore(json.loads(json.dumps(method.facts())), method.arrays())
+    assert again.fingerprint() == method.fingerprint()
+    assert np.array_equal(again.predict_proba(TARGET), method.predict_proba(TARGET))
+    assert again.class_counts == method.class_counts != again.source_counts
+    assert (again.history, again.seconds, again.mode) == (method.history, method.seconds, mode)
+    assert not again.holds_source_rows
+
+
+def test_what_lacks_a_part_cannot_be_restored(method):
+    arrays = method.arrays()
+    del arrays["counts.class"]
+    with pytest.raises(KeyError):
+        TransPLMethod.from_params(params()).restore(method.facts(), arrays)
