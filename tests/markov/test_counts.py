@@ -457,7 +457,7 @@ def test_a_truncated_file_is_reported_in_one_line(saved, share):
     path, _ = saved
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with refusal(path, "Write it anew", UnreadableFile):
+    with refusal(path, "Write it again", UnreadableFile):
         TransitionCounts.load(path)
 
 

@@ -213,7 +213,7 @@ def test_weights_and_checkpoints_say_it_as_other_files_do(tmp_path):
     with pytest.raises(OSError, match="File too large"), little_room():
         persistence._write_arrays(tmp_path, {"w": np.zeros(1000)})
     with pytest.raises(OSError, match="File too large"), little_room():
-        source_store._save(tmp_path, TrainedSource(torch.nn.Linear(100, 100), {}, 0.0))
+        source_store._write(TrainedSource(torch.nn.Linear(100, 100), {}, 0.0), tmp_path)
     assert names_in(tmp_path) == []
 
 

@@ -1,4 +1,4 @@
-"""How the package complains: one line that names the argument, what was expected, what came, and what to do."""
+"""Errors in one line: the argument, what was expected, what was given, and what to do."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class InputError(ValueError):
 
 
 class UnreadableFile(InputError):
-    """A file is missing, damaged, half-written or not ours."""
+    """A file is missing, damaged, half-written or of another kind."""
 
 
 def invalid(argument: str, *, expected: str, got: object, advice: str) -> InputError:
-    """Build the standard complaint; the caller raises it."""
+    """Build the error for an unusable argument; the caller raises it."""
     return InputError(_on_one_line(f"{argument}: expected {expected}, got {got}. {advice}"))
 
 
 def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFile:
-    """Build the standard complaint about a file; the caller raises it."""
+    """Build the error for an unusable file; the caller raises it."""
     return UnreadableFile(_on_one_line(f"{path}: {problem}. {advice}"))
 
 

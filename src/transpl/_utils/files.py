@@ -1,4 +1,4 @@
-"""Writing so that nothing is lost: a temporary name first, then one rename."""
+"""Reading and writing files: written under a temporary name, then renamed, so that a crash loses nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import re
 import shutil
 import sys
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,47 +18,36 @@ from numpy.typing import DTypeLike, NDArray
 
 from transpl._utils.errors import OUT_OF_SPACE, UnreadableFile, unreadable_file
 
-_CHUNK = 1 << 20
-_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # the names that `replacing` gives
-_MOST_LINKS = 40  # in a chain, as Linux has it
-_DAMAGE = (  # what numpy, zipfile and zlib raise on files that are damaged or not npz
-    TypeError,
-    AttributeError,
-    ValueError,
-    KeyError,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    MemoryError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # names given by `replacing`
+_MAX_LINKS = 40  # in a chain, as in Linux
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; it takes `path`'s place only if the block succeeds.
 
-    A link stays, and what it points to is replaced. A device or a pipe is written to, once the block has succeeded.
+    A link stays, and its target is replaced. A device or pipe is written to after the block has succeeded.
     """
     if is_stream(Path(path)):
         with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
             yield part
-            _pour(part, Path(path))
+            _copy_to_stream(part, Path(path))
         return
     final = Path(os.path.realpath(path))
     final.parent.mkdir(parents=True, exist_ok=True)
     with naming(final), _temporary(final.parent, final.name) as part:
         yield part
-        _flush_to_disk(part)
-        _give_default_permissions(part)
+        with open(part, "rb+") as stream:
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        part.chmod(0o666 & ~mask)  # mkstemp makes files private
         os.replace(part, final)
 
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let an error of the disk say which file it was about: a failed write does not know, or knows a temporary name."""
+    """Put `path` into errors of the disk that name no file, or only our temporary one."""
     try:
         yield
     except OSError as error:
@@ -71,14 +58,14 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of writers that were killed; only where nobody else can be writing."""
+    """Remove temporary files of killed processes; only where no other process can be writing."""
     for part in folder.glob(".*.part*"):
         if _TEMPORARY.fullmatch(part.name):
             part.unlink(missing_ok=True)
 
 
 def is_stream(path: Path) -> bool:
-    """True for what can be written to, but not be replaced: a terminal, /dev/null, a pipe, /dev/stdout."""
+    """Tell whether a path can be written to but not replaced: a terminal, a pipe, /dev/null, /dev/stdout."""
     return _own_descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir())
 
 
@@ -94,17 +81,17 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Read JSON; a missing or damaged file gets a one-line error."""
+    """Read JSON; raise a one-line error if the file is missing or damaged."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
+        raise _missing(path) from None
     except (ValueError, OSError, RecursionError) as error:
-        raise unreadable_file(path, problem=f"not readable as JSON ({error})", advice="Write it anew.") from None
+        raise unreadable_file(path, problem=f"not readable as JSON ({error})", advice="Write it again.") from None
 
 
 def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Return those of `keys` (default: all) that an npz has; a file that is absent, damaged or pickled is refused."""
+    """Return the arrays of an npz, or those of `keys` that it has; raise if it is missing, damaged or pickled."""
     try:
         with open(path, "rb") as stream:  # numpy leaves a damaged file open if it opens it itself
             archive = np.load(stream, allow_pickle=False)
@@ -114,9 +101,84 @@ def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) 
     except UnreadableFile:
         raise
     except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except _DAMAGE as error:
-        raise unreadable_file(path, problem=_npz_problem(error), advice="Write it anew with numpy.savez.") from None
+        raise _missing(path) from None
+    except Exception as error:  # numpy, zipfile and zlib raise many kinds on damaged files
+        reason = " ".join(str(error).split())
+        problem = f"not an npz, or damaged ({reason})"
+        if "pickle" in reason:  # what numpy takes an unknown file for
+            problem = "not an npz; pickled objects could run code and are not read"
+        raise unreadable_file(path, problem=problem, advice="Write it again with numpy.savez.") from None
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.memmap:
+    """Map the array of a .npy file into memory, read-only; raise if it is missing or half-written."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except Exception:
+        problem = "not a .npy file, or damaged"
+        raise unreadable_file(path, problem=problem, advice="Write it again with numpy.save.") from None
+    if not isinstance(array, np.memmap):
+        array.close()
+        raise unreadable_file(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")
+    return array
+
+
+def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> None:
+    """Create a .npy file of zeros that takes disk space only as rows are written."""
+    with naming(path):
+        np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+
+def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> None:
+    """Write rows into an existing .npy file from row `first` on, and flush them to the disk."""
+    table = map_npy(path)
+    # Not through the map: there, a full disk would kill the process instead of raising OSError.
+    with naming(path), open(path, "rb+") as stream:
+        stream.seek(table.offset + first * table[:1].nbytes)
+        stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextmanager
+def _temporary(folder: Path, name: str) -> Iterator[Path]:
+    """Yield an empty file, and remove it afterwards unless it has been renamed."""
+    descriptor, made = tempfile.mkstemp(prefix=f".{name}.", suffix=f".part{Path(name).suffix}", dir=folder)
+    os.close(descriptor)
+    part = Path(made)
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """Return the open file of this process that a path such as /dev/stdout or /dev/fd/3 stands for."""
+    homes = {os.path.realpath(home) for home in ("/proc/self/fd", "/dev/fd")}
+    for _ in range(_MAX_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in homes:
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _copy_to_stream(part: Path, stream: Path) -> None:
+    descriptor = _own_descriptor(stream)
+    if descriptor is None:
+        target = os.open(stream, os.O_WRONLY)
+    else:  # opening it by name would empty a log that the shell appends to
+        sys.stdout.flush()  # earlier output comes first
+        target = os.dup(descriptor)
+    with part.open("rb") as source, os.fdopen(target, "wb") as sink:
+        shutil.copyfileobj(source, sink)
+
+
+def _missing(path: str | os.PathLike[str]) -> UnreadableFile:
+    return unreadable_file(path, problem="no such file", advice="Check the path.")
 
 
 def _member(archive: Any, key: str, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -129,90 +191,3 @@ def _member(archive: Any, key: str, path: str | os.PathLike[str]) -> NDArray[Any
         problem = f"{key} contains pickled objects, which could run code and are not read"
         advice = "Save text as such (.astype(str)), numbers, and windows of one length."
         raise unreadable_file(path, problem=problem, advice=advice) from None
-
-
-def map_npy(path: str | os.PathLike[str]) -> np.memmap:
-    """Return the array of a .npy file as a read-only memory map; a file that is absent or half-written is refused."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except _DAMAGE:
-        raise unreadable_file(
-            path, problem="not a .npy file, or damaged", advice="Write it anew with numpy.save."
-        ) from None
-    if not isinstance(array, np.memmap):
-        array.close()
-        raise unreadable_file(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")
-    return array
-
-
-def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> None:
-    """Make a .npy file of zeros; it takes room on the disk only as rows are written to it."""
-    with naming(path):
-        np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-
-
-def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> None:
-    """Put rows into an existing .npy file from row `first` on; they are on the disk when this returns."""
-    table = map_npy(path)
-    # Not through the map: a full disk then raises OSError instead of killing us.
-    with naming(path), open(path, "rb+") as stream:
-        stream.seek(table.offset + first * table[:1].nbytes)
-        stream.write(np.ascontiguousarray(rows, table.dtype).tobytes())
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-@contextmanager
-def _temporary(folder: Path, name: str) -> Iterator[Path]:
-    """An empty file that is gone afterwards, unless it was given another name."""
-    descriptor, made = tempfile.mkstemp(prefix=f".{name}.", suffix=f".part{Path(name).suffix}", dir=folder)
-    os.close(descriptor)
-    part = Path(made)
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _own_descriptor(path: Path) -> int | None:
-    """Which open file of this process a path such as /dev/stdout or /dev/fd/3 means."""
-    homes = {os.path.realpath(home) for home in ("/proc/self/fd", "/dev/fd")}
-    for _ in range(_MOST_LINKS):
-        if path.name.isdecimal() and os.path.realpath(path.parent) in homes:
-            return int(path.name)
-        if not path.is_symlink():
-            return None
-        path = path.parent / os.readlink(path)
-    return None
-
-
-def _pour(part: Path, stream: Path) -> None:
-    descriptor = _own_descriptor(stream)
-    if descriptor is None:
-        target = os.open(stream, os.O_WRONLY)
-    else:  # not by its name: a log that the shell appends to would be emptied
-        sys.stdout.flush()  # what was said before comes before
-        target = os.dup(descriptor)
-    with part.open("rb") as source, os.fdopen(target, "wb") as sink:
-        shutil.copyfileobj(source, sink, _CHUNK)
-
-
-def _flush_to_disk(path: Path) -> None:
-    with open(path, "rb+") as stream:
-        os.fsync(stream.fileno())
-
-
-def _give_default_permissions(path: Path) -> None:
-    # mkstemp makes files private; a result should be as readable as any file the user creates.
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)
-
-
-def _npz_problem(error: BaseException) -> str:
-    reason = " ".join(str(error).split())
-    if "pickle" in reason:  # numpy's guess at what it does not know
-        return "not an npz; pickled objects could run code and are not read"
-    return f"not an npz, or damaged ({reason})"

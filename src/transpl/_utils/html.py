@@ -1,4 +1,4 @@
-"""How our HTML pages look, light and dark: the rules that all of them share."""
+"""The style shared by all HTML pages, light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good labels and probabilities are, given the truth. One rule for classes that are absent from a test part."""
+"""Scores of labels and probabilities, with one rule for classes that are absent from a test part."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def macro_f1(y: ArrayLike, labels: ArrayLike) -> float:
 
 
 def binary_f1(y: ArrayLike, labels: ArrayLike) -> float:
-    """F1 of class 1 of two, as the paper's code has it for PTB; 0 where class 1 is neither present nor predicted.
+    """F1 of class 1 of two, as in the paper's code for PTB; 0 if class 1 is neither present nor predicted.
 
     It is not the macro-F1: predicting class 1 throughout can give more than the accuracy.
     """
@@ -81,5 +81,5 @@ def _checked(y: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64],
         got = f"y {truth.shape} and probabilities {p.shape}"
         raise invalid("probabilities", expected="(n, K) beside y (n,)", got=got, advice="Pass one row per label.")
     if not np.isfinite(p).all() or (p < 0).any() or np.abs(p.sum(axis=1) - 1).max() > _UNIT_SUM:
-        raise invalid("probabilities", expected="rows that sum to 1", got="others", advice="Check what made them.")
+        raise invalid("probabilities", expected="rows that sum to 1", got="other rows", advice="Normalise them.")
     return truth, p

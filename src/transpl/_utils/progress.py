@@ -1,4 +1,4 @@
-"""A progress bar for people; silence for log files."""
+"""Progress bars on stderr if it is a terminal; silence otherwise."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def progress_bar(title: str, epochs: int, *, shown: bool) -> Iterator[Report]:
 
 @contextmanager
 def windows_bar(title: str, windows: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Yield report(windows_done); shows the time that is left."""
+    """Yield report(windows_done) of a bar that shows the remaining time."""
     with _bar(title, windows, TextColumn("left"), TimeRemainingColumn(), shown=shown) as update:
         yield lambda done: update(done, "")
 
 
 @contextmanager
 def _bar(title: str, total: int, *more: ProgressColumn, shown: bool) -> Iterator[Callable[[int, str], None]]:
-    """Yield update(done, note), an empty note keeps the last; draws on stderr, only if that is a terminal."""
+    """Yield update(done, note); an empty note keeps the previous one."""
     console = Console(stderr=True)
     if not (shown and console.is_terminal):
         yield lambda done, note: None
