@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import labels, scale, step
+from benchmarks import scale, speed
 from transpl._utils.files import write_json
 
 OUT = Path(__file__).parent / "out" / "bench.json"
@@ -14,7 +14,7 @@ OUT = Path(__file__).parent / "out" / "bench.json"
 
 def main() -> None:
     torch.set_num_threads(1)
-    results = {**step.run(), **labels.run(), **scale.run()}
+    results = {**speed.measure_steps(), **speed.measure_labelling(), **scale.run()}
     for name, value in results.items():
         print(f"{name:<26}{value:10.3f}")
     write_json(OUT, results)

@@ -1,7 +1,7 @@
 """Where a training step spends its time: python -m benchmarks.profile_step
 
-Shares of the profiled time on one thread. Work in numpy (drawing and applying dropout masks, moving heads) is not seen
-operation by operation: it is the own time of the nodes that call it.
+Shares of the profiled time on one thread. The profiler does not see single operations in numpy (drawing and applying
+dropout masks, moving heads): they count as own time of the nodes that call them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.step import BATCH, CHANNELS, TIME, train_step
+from benchmarks.speed import BATCH, CHANNELS, TIME, train_step
 from transpl.nn import Network, NetworkSettings
 
 STEPS = 20

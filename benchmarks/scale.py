@@ -1,10 +1,10 @@
-"""How time and memory grow: counting, labelling, streaming, domains; and how long a user waits for `--help`.
+"""How time and memory grow with windows, channels, classes, codes and domains; and how long `--help` takes.
 
 python -m benchmarks.scale            everything that `make bench` takes from here
 python -m benchmarks.scale domains    1, 10, 100 and 1000 target domains, seconds per stage
 
-Seconds are those of the processor, so that other work on the machine disturbs little; only `import_seconds` and
-`help_seconds` are those of the clock.
+Seconds are CPU seconds, which other work on the machine hardly disturbs; only `import_seconds` and `help_seconds` are
+wall-clock time.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def stream(model: str, windows: str, out: str) -> None:
     torch.set_num_threads(1)
     fitted = TransPL.load(model)
     label_windows(fitted, np.load(windows, mmap_mode="r")[:64], f"{out}-first", adapt=True)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew; ru_maxrss would be that of our parent too
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak; ru_maxrss would include our parent
     before, start = memory_mb("VmRSS"), time.process_time()
     label_windows(fitted, windows, out, adapt=True)
     print(time.process_time() - start, memory_mb("VmHWM") - before)

@@ -1,17 +1,25 @@
-"""A training step and an encoder pass, against their bare matrix products and against stock layers."""
+"""Speed: a training step and an encoder pass against their bare matrix products and stock layers; labelling against
+encoding and a plain Python loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.timing import interleaved
+from transpl.markov import TransitionCounts, channel_weights, label_probabilities, log_likelihoods
 from transpl.nn import Network, NetworkSettings
+from transpl.nn.inference import coarse_codes
 from transpl.nn.layers import Layer
 from transpl.nn.loop import LoopSettings, new_optimizer
 from transpl.nn.objectives import SourceObjective
+from transpl.windows import as_windows
 
 BATCH, CHANNELS, TIME = 32, 9, 128
 
@@ -27,7 +35,7 @@ class StockLayer(nn.Module):
         return self.layer(x)
 
 
-def run(rounds: int = 15) -> dict[str, float]:
+def measure_steps(rounds: int = 15) -> dict[str, float]:
     torch.manual_seed(0)
     batch = {"x": torch.randn(BATCH, CHANNELS, TIME), "y": torch.randint(0, 6, (BATCH,))}
     network, stock = Network(NetworkSettings(n_classes=6)), with_stock_layers(Network(NetworkSettings(n_classes=6)))
@@ -121,3 +129,59 @@ def multiply(products: list[Product], *, backward: bool) -> None:
         if backward:
             _ = c @ b.mT
             _ = a.mT @ c
+
+
+# Counting and labelling
+
+WINDOWS, CLASSES, CODES = 256, 6, 8
+
+
+def measure_labelling(rounds: int = 5) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    network = Network(NetworkSettings(n_classes=CLASSES))
+    windows = as_windows(rng.normal(size=(WINDOWS, CHANNELS, TIME)))
+    codes = rng.integers(0, CODES, (WINDOWS, CHANNELS, TIME // 8))
+    counts = TransitionCounts.from_codes(codes, CODES, rng.integers(0, CLASSES, WINDOWS), CLASSES)
+
+    def label() -> None:
+        TransitionCounts.from_codes(codes, CODES)
+        label_probabilities(log_likelihoods(codes, counts), channel_weights(np.full(CHANNELS, 0.1), 0.2))
+
+    seconds = interleaved(
+        {
+            "encode": lambda: coarse_codes(network, windows),
+            "label": label,
+            "likelihood": lambda: log_likelihoods(codes[:20], counts),
+            "loop_likelihood": lambda: loop_likelihood(codes[:20], counts),
+        },
+        rounds,
+    )
+    return {
+        "label_share_of_encode": seconds["label"] / seconds["encode"],
+        "loop_over_likelihood": seconds["loop_likelihood"] / seconds["likelihood"],
+    }
+
+
+def loop_likelihood(codes: np.ndarray, counts: TransitionCounts) -> list[float]:
+    """The plain alternative: one Python step per window, channel, class and transition."""
+    p = counts.probabilities()
+    return [
+        sum(math.log(p[k, d, i, j]) for i, j in pairwise(row)) / (len(row) - 1)
+        for window in codes
+        for d, row in enumerate(window)
+        for k in range(len(p))
+    ]
+
+
+def interleaved(tasks: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each task; tasks take turns, so that a noisy minute hits all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for task in tasks.values():
+        task()
+    for _ in range(rounds):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in seconds.items()}
