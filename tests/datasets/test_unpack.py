@@ -367,7 +367,10 @@ def test_a_users_folder_with_archives_is_only_read(
     for name, content in files.items():
         put(tmp_path / "mine" / name, content)
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine" / "sub").chmod(0o555)
     folder = unpacked(Path("mine"), Path("scratch"))
+    assert (folder / "sub").stat().st_mode & 0o200
+    (tmp_path / "mine" / "sub").chmod(0o755)
     expected = {"sub/in/deep/x": b"x", "sub/plain.txt": b"p", "done.zip": b"was unpacked", "done/y": b"y"}
     assert contents(folder) == expected
     assert {path.name for path in folder.rglob("*") if path.is_file()} >= {"x", "plain.txt"}

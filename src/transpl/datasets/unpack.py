@@ -74,11 +74,10 @@ def unpacked(source: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_file
     budget = _Budget(max_bytes, max_files)
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     try:
+        part.mkdir(parents=True)
         if source.is_dir():
-            ignore = shutil.ignore_patterns(*(f"{start}*" for start in _IGNORED))
-            shutil.copytree(source, part, ignore=ignore, copy_function=_link, ignore_dangling_symlinks=True)
+            _link_files(source, part)
         else:
-            part.mkdir(parents=True)
             _extract(source, part, shown, budget)
         _extract_nested(part, shown, budget)
         if folder.exists():
@@ -219,12 +218,16 @@ def _extract_nested(folder: Path, shown: str, budget: _Budget, depth: int = 1) -
 
 
 def _nested_archives(folder: Path) -> list[Path]:
-    found = []
-    for path in sorted(folder.rglob("*")):
-        ignored = any(part.startswith(_IGNORED) for part in path.relative_to(folder).parts)
-        if not ignored and path.name.lower().endswith(_ENDINGS) and path.is_file() and not _folder_for(path).is_dir():
-            found.append(path)
-    return found
+    return [
+        path
+        for path in _visible(folder)
+        if path.name.lower().endswith(_ENDINGS) and path.is_file() and not _folder_for(path).is_dir()
+    ]
+
+
+def _visible(folder: Path) -> list[Path]:
+    found = ((path, path.relative_to(folder).parts) for path in folder.rglob("*"))
+    return sorted(path for path, parts in found if not any(part.startswith(_IGNORED) for part in parts))
 
 
 def _folder_for(archive: Path) -> Path:
@@ -232,8 +235,14 @@ def _folder_for(archive: Path) -> Path:
     return archive.with_name(archive.name[: -len(ending)] or archive.name)
 
 
-def _link(path: str, twin: str) -> None:
-    try:
-        os.symlink(os.path.abspath(path), twin)
-    except OSError:  # Windows asks for a privilege
-        shutil.copyfile(path, twin)
+def _link_files(source: Path, folder: Path) -> None:
+    """Link the files below `source` into new folders below `folder`, which are writable even if `source` is not."""
+    for path in _visible(source):
+        twin = folder / path.relative_to(source)
+        if path.is_dir() and not path.is_symlink():
+            twin.mkdir()
+        elif path.exists():
+            try:
+                os.symlink(path.absolute(), twin)
+            except OSError:  # Windows asks for a privilege
+                shutil.copyfile(path, twin)
