@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from transpl.nn import (
     TrainingDiverged,
     train,
     train_network,
+    use_cpu_kernels,
 )
 from transpl.nn.devices import restored_environment
 from transpl.nn.loop import Checkpoint, EarlyStopping, Objective, _Run, _train_on_rank, fingerprint, new_optimizer
@@ -53,6 +55,18 @@ def test_same_seed_same_numbers_and_another_seed_others():
     assert same(a, b)
     assert history_a == history_b
     assert not same(a, c)
+
+
+def test_plain_torch_trains_as_the_cpu_kernels_do(tmp_path):
+    settings = replace(SETTINGS, dropout=0.0)  # whose random numbers differ
+    saving = Execution(device="cpu", checkpoint_dir=tmp_path)
+    histories = []
+    for enabled in (True, False):
+        with use_cpu_kernels(enabled):
+            histories.append(train_network(settings, rows(24, 0), rows(12, 1), LOOP, saving, seed=0)[1])
+    fused, plain = ([record["loss"] for record in history] for history in histories)
+    assert fused == pytest.approx(plain, rel=1e-4)
+    assert len(list(tmp_path.iterdir())) == 2, "neither resumes the other's training"
 
 
 def test_loss_falls_and_history_is_plain_data():
