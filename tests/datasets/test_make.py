@@ -634,3 +634,22 @@ def test_a_whole_number_is_the_same_word_with_and_without_decimals() -> None:
     assert words.codes(pd.Series(["1", "2.0", "NaN", " 1.0"])).tolist() == [0, 1, -1, 0]
     assert words.codes(pd.Series([2.0, np.nan, 1.0])).tolist() == [1, -1, 0]
     assert words.known == ["1", "2"]
+
+
+@pytest.mark.parametrize("clock", [None, "t"])
+def test_reading_and_making_cut_the_same_windows(folder: Path, clock: str | None) -> None:
+    rng = np.random.default_rng(0)
+    frame = table(600, t=np.cumsum(rng.choice([1.0, 1.0, 1.0, 9.0], 600)), g=np.repeat(["x", "y", "z"], 200))
+    frame["label"] = np.repeat(rng.choice(["sit", "walk"], 15), 40)
+    frame.loc[rng.integers(0, 600, 9), "ay"] = np.nan
+    frame.to_csv(folder / "a.csv", index=False)
+    columns: dict[str, Any] = {"label_col": "label", "group_col": "g", "time_col": clock, "channels": ["ax", "ay"]}
+    found = read_recordings(folder / "a.csv", window=6, **columns)
+    npz = make(folder, window=6, chunk_rows=50, **columns, test_share=0.01)
+    made = read_npz(npz, ["X", "y", "start", "class_names"])
+    kept = np.isin(np.asarray(found.start), made["start"])  # windows across the border of the split are left out
+    assert kept.sum() == len(made["start"]) > 0.5 * len(found)
+    order = np.argsort(made["start"])
+    np.testing.assert_array_equal(found.X[kept], made["X"][order])
+    assert found.y is not None
+    assert found.y[kept].tolist() == made["class_names"][made["y"][order]].tolist()

@@ -1,4 +1,4 @@
-"""Reading a table from disk and taking checked columns out of it."""
+"""Reading tables (csv, parquet) and taking checked columns out of them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ Text = NDArray[np.str_]
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
-_LOOKED_AT_ONCE = 200_000  # rows
+_CHUNK_ROWS = 200_000
 _ADVICE = "Check the columns of your file."
 _OTHER_SEPARATORS = (";", "\t", "|")
-_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that say nothing
-_MISSING = (  # what pandas takes for a missing number
+_WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that are all zero
+_MISSING = (  # what pandas reads as a missing number
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"),
     *("NULL", "NaN", "None", "n/a", "nan", "null"),
 )
 
 
 def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact: bool = False) -> pd.DataFrame:
-    """Read csv (also .csv.gz) or parquet.
+    """Read a csv (also .csv.gz) or parquet file.
 
-    Columns named in `text` keep their wording in a csv ("01" stays "01", "None" is a word); only an empty
-    field and "nan" are missing there. `exact` gives the very float64 that was written; else a csv's last bit may
-    differ, which is faster to read.
+    text : columns of a csv to read as text ("01" stays "01", "None" is a word); only an empty field and "nan" are
+        missing there
+    exact : read exactly the float64 that was written; otherwise the last bit of a csv's numbers may differ, which is
+        faster
     """
     path = Path(path)
     suffix = has_suffix(path, CSV + PARQUET)
@@ -51,7 +52,7 @@ def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact:
 
 
 def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
-    """Read the first rows of a csv, to see which columns it has and of what kind."""
+    """Read the first rows of a csv, to see its columns and their types."""
     with _explained(path, ".csv"):
         _check_header(path)
         head: pd.DataFrame = _csv(path, low_memory=False, nrows=rows)
@@ -62,11 +63,11 @@ def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
 def read_csv_chunks(
     path: Path, rows: int, kinds: Mapping[str, type], signals: Sequence[str] = ()
 ) -> Iterator[pd.DataFrame]:
-    """Read a csv `rows` rows at a time; the index goes on counting.
+    """Read a csv in chunks of `rows` rows; the index counts the rows of the file.
 
-    kinds : the type of columns that matter, so that it does not depend on what a chunk holds. A cell that is no such
-        number is an error that says where it is
-    signals : columns of numbers that may hold a few words; a chunk without words has numbers there, others text
+    kinds : types of columns, so that they do not depend on a chunk. A cell that is not of this type is an error that
+        names its row
+    signals : columns of numbers that may hold a few words: numeric in chunks without words, text in others
     """
     # Other columns are read too: with `usecols` pandas would accept rows with too many fields.
     missing = {column: [] if kind is str else list(_MISSING) for column, kind in kinds.items()}
@@ -76,16 +77,16 @@ def read_csv_chunks(
         while (chunk := _next_chunk(reader, path, kinds)) is not None:
             chunk.columns = chunk.columns.map(str)
             words = {column: str for column in signals if pd.api.types.is_bool_dtype(chunk[column])}
-            yield chunk.astype(words)  # "True" is a word in every chunk, also where there is no other
+            yield chunk.astype(words)  # "True" is a word in every chunk
 
 
 def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
-    """Return which of `suffixes` the file's name ends in, in either case of letters."""
+    """Return the one of `suffixes` that the file's name ends in, in upper or lower case."""
     return next((suffix for suffix in suffixes if path.name.lower().endswith(suffix)), None)
 
 
 def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **columns: str | None) -> None:
-    """Raise unless each argument that names a column names one that there is."""
+    """Raise unless every argument is None or the name of a column."""
     for argument, column in columns.items():
         if column is not None and column not in frame.columns:
             expected = f"a column of {path.name} ({', '.join(map(repr, frame.columns))})"
@@ -93,7 +94,7 @@ def require_columns(frame: pd.DataFrame, path: Path, advice: str = _ADVICE, **co
 
 
 def refuse_huge(values: NDArray[np.float64], names: Sequence[str], index: pd.Index[Any], path: Path) -> None:
-    """Raise if a table's signals hold infinity or a fill value; (rows, channels), and the number of each row."""
+    """Raise if values (rows, channels) hold infinity or a fill value; `index` has the number of each row."""
     bad = np.argwhere(np.abs(values) > MAX_VALUE)
     if len(bad):
         row, c = bad[0]
@@ -106,10 +107,10 @@ def refuse_huge(values: NDArray[np.float64], names: Sequence[str], index: pd.Ind
 
 
 def as_text(values: Any) -> NDArray[np.str_]:
-    """Return any column or array as text, so that the same name is the same text in every file.
+    """Return a column or array as text, so that a name is the same text in every file.
 
-    A missing entry and "nan" are ""; a whole number is written without decimals, be it a float or the text "1.0"
-    (a column of integers with missing ones becomes floats in most programs).
+    A missing entry and "nan" are "". A whole number has no decimals, whether it is a float or the text "1.0": most
+    programs turn integers into floats where one is missing.
     """
     series = pd.Series(values).astype(object)
     words = series.where(series.notna(), "").map(_word)
@@ -117,7 +118,7 @@ def as_text(values: Any) -> NDArray[np.str_]:
 
 
 def require_filled(empty: NDArray[np.bool_], column: str, index: pd.Index[Any], path: Path) -> None:
-    """Raise if a column has cells without an entry; `index` has the number of each row."""
+    """Raise if a column has empty cells; `index` has the number of each row."""
     if empty.any():
         got = f"an empty one in row {index[int(np.flatnonzero(empty)[0])]}"
         raise invalid(
@@ -126,20 +127,20 @@ def require_filled(empty: NDArray[np.bool_], column: str, index: pd.Index[Any], 
 
 
 def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.float64]:
-    """Return a time column as numbers from its earliest entry: its own unit if numeric, seconds if dates."""
+    """Return a time column as numbers from its earliest entry: in its own unit if numeric, in seconds if dates."""
     times = time_column(frame, column, path)
     return seconds_since(times, times.min())
 
 
 def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
-    """Return a time column as numbers, durations or dates; a row without time is an error that says where it is."""
+    """Return a time column as numbers, durations or dates; raise if a row has none."""
     series = frame[column]
     if not pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_timedelta64_dtype(series):
         series = _dates(series)
     missing = series.isna() | series.isin([np.inf, -np.inf])
     if missing.any():
         words = missing & pd.to_numeric(frame[column], errors="coerce").isna()
-        missing = words if words.any() else missing  # in a column of numbers a word is what is wrong
+        missing = words if words.any() else missing  # in a column of numbers, point at the word
         cell = frame[column][missing].iloc[0]
         got = f"{'an empty cell' if pd.isna(cell) else repr(str(cell))} in row {frame.index[missing][0]}"
         advice = "Fill or remove such rows, or leave time_col out."
@@ -150,7 +151,7 @@ def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
 
 
 def seconds_since(times: pd.Series[Any], origin: Any) -> NDArray[np.float64]:
-    """Return times as numbers from `origin` on; the difference comes first: nanosecond clocks do not fit float64."""
+    """Return times as numbers from `origin` on; subtracted first, because nanosecond clocks do not fit float64."""
     since: Any = times - origin
     numbers = since.dt.total_seconds() if pd.api.types.is_timedelta64_dtype(since) else since
     return np.asarray(numbers, dtype=np.float64)
@@ -188,7 +189,7 @@ def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
 
 
 def _check_header(path: Path) -> None:
-    """Raise if columns are not separated by commas, or if two have the same name (pandas would rename one)."""
+    """Raise if columns are not separated by commas, or if two have the same name, which pandas would rename."""
     names = _csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip().tolist()
     other = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), None)
     if other is not None:
@@ -213,28 +214,24 @@ def _next_chunk(reader: Any, path: Path, kinds: Mapping[str, type]) -> pd.DataFr
 
 
 def _refuse_words(path: Path, kinds: Mapping[str, type]) -> None:
-    """Raise for the first cell that is not a number of its column's kind."""
+    """Raise for the first cell that is not of its column's type."""
     columns = [column for column, kind in kinds.items() if kind is not str]
-    with _csv(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_LOOKED_AT_ONCE) as reader:
+    with _csv(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_CHUNK_ROWS) as reader:
         for chunk in reader:
             for column in columns:
-                _refuse_words_in(chunk[column], kinds[column], path)
-
-
-def _refuse_words_in(cells: pd.Series[Any], kind: type, path: Path) -> None:
-    numbers = pd.to_numeric(cells, errors="coerce")
-    if kind is int:
-        expected, bad = "whole numbers as in its first rows", numbers.isna() | (numbers % 1 != 0)
-    else:
-        expected, bad = "numbers", numbers.isna() & ~cells.str.strip().isin(_MISSING)
-    if bad.any():
-        got = f"{cells[bad].iloc[0]!r} in row {cells.index[bad][0]}"
-        raise invalid(f"{cells.name!r} of {path.name}", expected=expected, got=got, advice="Clean it or leave it out.")
+                cells = chunk[column]
+                numbers = pd.to_numeric(cells, errors="coerce")
+                expected, bad = "numbers", numbers.isna() & ~cells.str.strip().isin(_MISSING)
+                if kinds[column] is int:
+                    expected, bad = "whole numbers as in its first rows", numbers.isna() | (numbers % 1 != 0)
+                if bad.any():
+                    where, got = f"{column!r} of {path.name}", f"{cells[bad].iloc[0]!r} in row {cells.index[bad][0]}"
+                    raise invalid(where, expected=expected, got=got, advice="Clean it or leave it out.")
 
 
 @contextmanager
 def _explained(path: Path, suffix: str) -> Iterator[None]:
-    """Turn whatever reading a table raises into one line that names the file."""
+    """Turn an error of reading a table into one line that names the file."""
     try:
         yield
     except InputError:
@@ -251,14 +248,14 @@ def _explained(path: Path, suffix: str) -> Iterator[None]:
     except (ValueError, OSError, EOFError, zlib.error, NotImplementedError) as error:
         problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
         raise unreadable_file(
-            path, problem=problem, advice="Check that it opens elsewhere, or write it anew."
+            path, problem=problem, advice="Check that it opens elsewhere, or write it again."
         ) from None
 
 
 @contextmanager
 def _strict() -> Iterator[None]:
     with warnings.catch_warnings():
-        # pandas only warns when rows have more fields than the header, and drops what is over.
+        # pandas only warns when rows have more fields than the header, and drops the rest.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         yield
 
@@ -277,4 +274,4 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except ImportError:
         advice = 'Install it with: pip install "transpl[parquet]"'
         raise unreadable_file(path, problem="reading parquet needs pyarrow", advice=advice) from None
-    return frame.reset_index(drop=not any(frame.index.names))  # an index with a name is a column: often the time
+    return frame.reset_index(drop=not any(frame.index.names))  # a named index is a column, often the time
