@@ -27,7 +27,7 @@ GROUPS = {
     "GELU": ("aten::gelu", "aten::gelu_backward"),
     "layer normalisation": ("aten::native_layer_norm", "aten::native_layer_norm_backward"),
     "softmax": ("aten::exp_", "aten::aminmax", "aten::div_", "aten::sub_", "aten::_softmax"),
-    "dropout masks and moving heads (numpy)": ("AttentionHalf", "FeedForwardHalf", "_Kept"),
+    "dropout masks and moving heads (numpy)": ("FusedAttention", "FusedFeedForward", "MaskedScale"),
     "adding and multiplying": ("aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::sub", "aten::sum"),
     "optimiser": ("Optimizer", "aten::_fused_adamw_"),
 }
