@@ -59,7 +59,7 @@ def plan(
 
 
 def made_up(spec: RunSpec, accuracy: float = 0.5, **values: Any) -> Result:
-    """A result that nobody measured."""
+    """A result with made-up scores."""
     scores = {"accuracy": accuracy, "macro_f1": accuracy / 2, "balanced_accuracy": 0.5, "calibration_error": 0.1}
     given = {
         "test": scores if spec.goal == "adapt" else {},

@@ -51,7 +51,7 @@ def start(words):
 
 
 def finished(out):
-    """Digest -> what tells a file from one that was written anew."""
+    """Digest -> inode and time of the file, which change if it is written again."""
     found = [path for path in (out / "runs").glob("*.json") if not path.name.startswith(".")]
     return {path.stem: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
 

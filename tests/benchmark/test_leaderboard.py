@@ -84,7 +84,7 @@ def test_an_empty_folder_is_refused(tmp_path):
         read_leaderboard(tmp_path)
 
 
-def test_settings_are_told_against_the_papers_of_each_data_set(tmp_path):
+def test_settings_are_compared_with_the_papers_for_each_data_set(tmp_path):
     runs = [
         spec("transpl", dataset="ucihar"),
         spec("transpl", dataset="wisdm"),  # has another width, because the paper does
@@ -118,7 +118,7 @@ def test_labelling_and_adapting_are_two_rows():
     assert [each.label for each in found.entries] == ["transpl", "transpl (labels only)"]
 
 
-def test_a_method_that_is_not_registered_is_told_apart_by_what_varies():
+def test_an_unregistered_method_gets_an_entry_per_varying_setting():
     runs = [spec("mine", seed=seed, settings={"width": 8, "depth": depth}) for seed in (0, 1) for depth in (2, 3)]
     found = EntryIndex(runs)
     assert sorted(each.label for each in found.entries) == ["mine, depth=2", "mine, depth=3"]
@@ -211,7 +211,7 @@ def test_one_more_seed_of_one_row_takes_nothing_from_the_others(tmp_path, state)
     assert (best, incomplete) == (({"transpl"}, set()) if state == "planned" else ({"shot"}, {"transpl"}))
 
 
-def test_seeds_of_an_upper_bound_and_of_another_goal_are_asked_of_nobody_else(tmp_path):
+def test_seeds_of_an_upper_bound_or_another_goal_do_not_count_for_completeness(tmp_path):
     rows = [(spec(name), 0.5) for name in ("softmax", "transpl")]
     more = [(spec("target-only", seed=seed), 0.9) for seed in (0, 1)]
     labels = [(spec("transpl", seed=seed, goal="label"), 0.5) for seed in (0, 1)]
@@ -263,7 +263,7 @@ def test_as_many_rows_on_as_many_pairs_as_possible(pairs, kept):
     assert "".join(widest_comparison({label: frozenset(found) for label, found in pairs.items()})) == kept
 
 
-def test_versions_of_all_runs_are_told(tmp_path):
+def test_versions_of_all_runs_are_listed(tmp_path):
     first, second = spec("softmax"), spec("transpl")
     store = Store(tmp_path)
     store.write(first, result(first, 0.5, torch="2.12"), {})

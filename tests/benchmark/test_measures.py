@@ -30,6 +30,6 @@ def test_as_many_but_other_seeds_are_not_the_same():
     }
 
 
-def test_a_seed_that_nobody_has_is_asked_of_nobody():
+def test_a_seed_that_no_row_has_is_not_required():
     assert means_over_equal_seeds({"a": {"0-1": {}}, "b": {"0-1": {}}}) == {"a": {"0-1": None}, "b": {"0-1": None}}
     assert means_over_equal_seeds({"a": {"0-1": {0: 1.0}}, "b": {"0-1": {0: 2.0}}})["b"] == {"0-1": 2.0}

@@ -83,9 +83,9 @@ def test_a_result_on_disk_is_the_one_yielded_with_all_that_belongs_to_it(home):
 def test_details_that_methods_tell_are_in_the_result(home):
     att = plan("att", pretrain_epochs=1, rounds=1, round_epochs=1, threshold=0.0).runs()
     of = {done.spec.method: done.result for done in run([*att, *plan("shot", "softmax").runs()], home)}
-    told = of["att"].details["learnt_from"]
-    assert told["share"] == told["rows"] / 24 > 0
-    assert 0 <= told["accuracy"] <= 1
+    learnt = of["att"].details["learnt_from"]
+    assert learnt["share"] == learnt["rows"] / 24 > 0
+    assert 0 <= learnt["accuracy"] <= 1
     assert set(of["shot"].details["source_guard"]) == {"held_back", "cross_entropy", "bound"}
     assert of["softmax"].details == {}
     assert Store(home).read(plan("shot").runs()[0]) == of["shot"]

@@ -165,7 +165,7 @@ def test_a_partial_table_names_what_it_lacks_in_its_caption(bench):
     assert "**" not in to_markdown(table), "an incomplete row is not the best, nor is the other better than it"
 
 
-def test_rows_that_nobody_planned_are_missing_too(bench):
+def test_unplanned_rows_are_missing_too(bench):
     bench.run("no-adapt")
     table = bench.table()
     assert "mine deepcoral (all 2)" in table.missing_runs
@@ -192,7 +192,7 @@ def test_a_mean_over_some_pairs_says_which(bench):
     assert "Pairs: ucihar 2-11, 6-23 (2 of 10); ptb all 4." in caption
 
 
-def test_missing_rows_that_share_a_method_are_told_apart(bench):
+def test_missing_rows_of_one_method_have_different_names(bench):
     bench.plan(table="ablation", pairs=PAIRS)
     (first, *_) = bench.plan("transpl", pairs=PAIRS[:1])
     keep(bench.store, first)
@@ -264,7 +264,7 @@ def test_several_versions_of_a_package_are_said(bench):
     assert any(note.endswith("versions: transpl 0.1.0, 0.2.0.") for note in bench.table().notes)
 
 
-def test_a_method_that_is_not_installed_disturbs_nobody(bench):
+def test_runs_of_a_method_that_is_not_installed_do_no_harm(bench):
     specs = bench.run("no-adapt")
     stranger = replace(specs[0], method="not-installed")
     bench.store.plan([stranger])
@@ -322,7 +322,7 @@ def test_nothing_is_chosen_while_a_candidate_is_missing(bench):
     assert len(table.missing_runs) == 1
 
 
-def test_a_candidate_that_nobody_planned_is_missing_too(bench):
+def test_an_unplanned_candidate_is_missing_too(bench):
     candidates(bench)
     wider = {"adapt_lr": [1e-3, 5e-4, 1e-4]}
     assert cell(bench.table(grid=wider), "softmax", "mine Acc").mean is None

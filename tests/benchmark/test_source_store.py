@@ -1,4 +1,4 @@
-"""Source networks are trained once, by whoever comes first, and are whole or trained anew."""
+"""Source networks are trained once, by the first process that needs them, and trained again if damaged."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from conftest import make_waves, refusal
 from tiny_bench import CHANGES, half_files
 
 from transpl._utils.errors import UnreadableFile
+from transpl._utils.hashing import hash_file
 from transpl.benchmark import source_store
 from transpl.benchmark.source_store import stored_trainer
 from transpl.methods import Labelled, SourceModel
@@ -115,12 +116,12 @@ def exchange_weights(home):
 
     save_file({"a": torch.zeros(1)}, home / "weights.safetensors")
     record = json.loads((home / "source.json").read_text())
-    record["sha256"] = source_store.sha256(home / "weights.safetensors")
+    record["sha256"] = hash_file(home / "weights.safetensors")
     (home / "source.json").write_text(json.dumps(record))
 
 
 @pytest.mark.parametrize("harm", [damage_weights, lose_weights, damage_record, empty_record, exchange_weights])
-def test_a_damaged_network_is_named_and_trained_anew(tmp_path, trainings, harm):
+def test_a_damaged_network_is_named_and_trained_again(tmp_path, trainings, harm):
     first = stored(tmp_path)
     first.train()
     (home,) = (path for path in tmp_path.iterdir() if path.is_dir())

@@ -190,7 +190,7 @@ def test_a_damaged_plan_is_named_and_the_others_count(store, text):
         assert store.planned() == [SPEC]
 
 
-def test_a_method_that_is_not_installed_disturbs_nobody(store):
+def test_a_run_of_a_method_that_is_not_installed_does_no_harm(store):
     stranger = replace(SPEC, method="not-installed")
     store.plan([stranger, SPEC])
     keep(store, stranger)
@@ -222,7 +222,7 @@ def test_half_plans_and_failures_are_removed_by_the_next(store):
     assert half_files(store.folder) == []
 
 
-def test_a_folder_that_no_benchmark_wrote_is_told_from_one_that_did(store):
+def test_is_used_once_a_benchmark_wrote_to_the_folder(store):
     assert not store.is_used
     store.plan([SPEC])
     assert store.is_used
