@@ -14,7 +14,7 @@ import pytest
 from conftest import refusal
 from tasks_to_run import count_to, do, do_raise
 
-from transpl._utils.parallel import BACKENDS, Outcome, run_all
+from transpl._utils.parallel import BACKENDS, TaskOutcome, run_all
 
 IN_PROCESSES = ("loky", "dask", "ray")
 WITH_CLUSTER = ("dask", "ray")
@@ -95,7 +95,7 @@ def process_outcomes(request, outcomes_of):
 
 def test_every_back_end_gives_the_same_values(outcomes):
     for n in range(5):
-        assert outcomes[f"count {n}"] == Outcome(f"count {n}", count_to(n), None, None, 1)
+        assert outcomes[f"count {n}"] == TaskOutcome(f"count {n}", count_to(n), None, None, 1)
 
 
 def test_an_exception_costs_its_task_only_and_keeps_its_traceback(outcomes):
@@ -110,11 +110,11 @@ def test_a_value_that_does_not_pickle_costs_its_task_only(outcomes):
 
 
 def test_what_fails_once_is_tried_again(outcomes):
-    assert outcomes["raises once"] == Outcome("raises once", "second time", None, None, 2)
+    assert outcomes["raises once"] == TaskOutcome("raises once", "second time", None, None, 2)
 
 
 def test_a_killed_worker_costs_its_task_one_attempt(process_outcomes):
-    assert process_outcomes["killed once"] == Outcome("killed once", "survived", None, None, 2)
+    assert process_outcomes["killed once"] == TaskOutcome("killed once", "survived", None, None, 2)
 
 
 def test_a_task_that_always_kills_its_worker_fails_alone(process_outcomes):
@@ -152,7 +152,7 @@ def test_a_long_task_survives_a_neighbour_that_dies_twice(tmp_path):
     deadly, long = outcomes_beside_a_long_task(tmp_path, ("be_killed", None))
     assert (deadly.key, deadly.value, deadly.attempts) == ("short", None, 2)
     assert "SIGKILL" in deadly.error
-    assert long == Outcome("long", "waited", None, None, 1)
+    assert long == TaskOutcome("long", "waited", None, None, 1)
 
 
 def test_outcomes_come_as_they_are_ready(tmp_path):
@@ -207,7 +207,7 @@ def test_a_worker_that_dies_while_it_has_nothing_to_do_costs_nothing():
     (worker,) = set(workers_of(os.getpid())).difference(of_others)
     worker.kill()
     time.sleep(1)  # until loky has noticed
-    assert next(outcomes) == Outcome("1", 5, None, None, 1)
+    assert next(outcomes) == TaskOutcome("1", 5, None, None, 1)
     outcomes.close()
 
 

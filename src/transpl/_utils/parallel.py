@@ -39,7 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from transpl._utils.errors import InputError, check_choice, check_int, invalid
 
-__all__ = ["BACKENDS", "Outcome", "check_workers", "run_all"]
+__all__ = ["BACKENDS", "TaskOutcome", "check_workers", "run_all"]
 
 BACKENDS = ("loky", "dask", "ray", "inline")
 _REQUIRED = {"dask": ("dask", "distributed"), "ray": ("ray",)}  # the back ends that may run on a cluster
@@ -58,7 +58,7 @@ _LONGEST_RAY_FOLDER = 40  # ray puts sockets below it, and socket paths are limi
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """The result of a task: its value, or an error in one line.
 
     traceback : of the last attempt; None if the worker died
@@ -80,7 +80,7 @@ def run_all(
     backend: str = "loky",
     retries: int = 1,
     address: str | None = None,
-) -> Generator[Outcome, None, None]:
+) -> Generator[TaskOutcome, None, None]:
     """Yield the outcome of `function(task)` for every task as soon as it is ready, in any order.
 
     A task that raises or kills its worker does not affect other tasks: it is started again up to `retries` times, then
@@ -129,7 +129,7 @@ def check_workers(jobs: int, backend: str, retries: int, address: str | None) ->
 
 def _outcomes(
     function: bytes, tasks: Mapping[str, Any], jobs: int, backend: str, retries: int, address: str | None
-) -> Generator[Outcome, None, None]:
+) -> Generator[TaskOutcome, None, None]:
     waiting = deque((key, task, 1) for key, task in tasks.items())
     running: dict[Future[bytes], tuple[str, Any, int]] = {}
     with ExitStack() as stack:
@@ -154,14 +154,14 @@ def _outcomes(
                     waiting.append((key, task, attempt + 1))
 
 
-def _result(future: Future[bytes]) -> Outcome:
+def _result(future: Future[bytes]) -> TaskOutcome:
     try:
         answer = future.result()
     except Exception as death:  # exceptions of the task itself are part of the answer
         codes = re.search(r"exit codes of the workers are \{(.*?)\}", str(death))
-        return Outcome("", error=f"worker died ({codes[1] if codes else type(death).__name__})")
+        return TaskOutcome("", error=f"worker died ({codes[1] if codes else type(death).__name__})")
     try:
-        outcome: Outcome = cloudpickle.loads(answer)
+        outcome: TaskOutcome = cloudpickle.loads(answer)
         return outcome
     except Exception as error:
         return _failure(error)
@@ -175,13 +175,13 @@ def _answer(function: bytes, task: bytes) -> bytes:
     try:
         run, argument = cloudpickle.loads(function), cloudpickle.loads(task)
         with _one_thread():
-            return cloudpickle.dumps(Outcome("", run(argument)))
+            return cloudpickle.dumps(TaskOutcome("", run(argument)))
     except (Exception, SystemExit) as error:
         return cloudpickle.dumps(_failure(error))
 
 
-def _failure(error: BaseException, key: str = "") -> Outcome:
-    return Outcome(key, error=_one_line(error), traceback="".join(traceback.format_exception(error)))
+def _failure(error: BaseException, key: str = "") -> TaskOutcome:
+    return TaskOutcome(key, error=_one_line(error), traceback="".join(traceback.format_exception(error)))
 
 
 def _one_line(error: BaseException) -> str:
