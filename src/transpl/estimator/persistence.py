@@ -1,7 +1,7 @@
 """A fitted model as a folder: `model.json` and one safetensors file. Nothing in it can be executed.
 
-The arrays are stored under a name made of their own hash, and `model.json` is replaced last: at every
-moment the folder holds one whole model, the old or the new.
+The arrays are stored under a name that contains their hash, and `model.json` is replaced last, so that the folder
+holds one complete model at every moment, the old or the new.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETIRED = (
 
 
 class SavedModel(NamedTuple):
-    """What is in a folder.
+    """The content of a folder.
 
     about : plain data: the variant, what `save_model` was given, and the facts of the method
     path : of the arrays
@@ -43,7 +43,7 @@ class SavedModel(NamedTuple):
     path: Path
 
     def restore(self, method: ExplainableMethod) -> None:
-        """Give a method what was saved; refused if it is not of one kind with it."""
+        """Restore a method from what was saved; raises if it was saved from another kind of method."""
         try:
             method.restore(self.about, self.arrays)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -69,7 +69,7 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: Ex
 
 
 def load_model(folder: str | os.PathLike[str]) -> SavedModel:
-    """Read a folder written by `save_model`; a tampered, truncated or foreign one is refused."""
+    """Read a folder that `save_model` wrote; raises if it was tampered with, truncated or written by something else."""
     home = Path(folder)
     card = _read_card(home / "model.json")
     path = home / str(card["weights"]["file"])
@@ -93,7 +93,7 @@ def _not_described(path: Path, error: Exception) -> Exception:
 def _write_arrays(home: Path, arrays: dict[str, NDArray]) -> tuple[str, str]:
     in_order = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with replacing(home / "weights.safetensors") as part:
-        part.write_bytes(serialize(in_order))  # not by save_file, whose errors are its own where a disk is full
+        part.write_bytes(serialize(in_order))  # save_file would raise an error of its own if the disk is full
         digest = hash_file(part)
     name = f"weights-{digest[:16]}.safetensors"
     os.replace(home / "weights.safetensors", home / name)
@@ -116,15 +116,15 @@ def _read_card(path: Path) -> dict[str, Any]:
     digest = card.pop("digest", None)
     if digest != hash_json(card):
         raise unreadable_file(path, problem="changed since it was saved", advice="Restore it, or save the model again.")
-    return card if "variant" in card else _as_of_now(card, path)
+    return card if "variant" in card else _convert_old_card(card, path)
 
 
-def _as_of_now(card: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The card of an older version, if it is of the paper's method, as this version writes it."""
+def _convert_old_card(card: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Convert the card of an older version, if it is of the paper's method, to the current form."""
     params = card["params"]
     beyond = [name for name in _RETIRED if params.get(name) is not None]
     if params.get("variant", "paper") != "paper" or beyond:
-        problem = "a model of an older version's own variant, which this version does not have"
+        problem = "a model of a variant that only an older version had"
         raise unreadable_file(path, problem=problem, advice="Fit it again.")
     kept = {name: value for name, value in params.items() if name not in _RETIRED}
     return {**card, "variant": "paper", "params": kept}

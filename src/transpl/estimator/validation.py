@@ -1,4 +1,4 @@
-"""What a caller hands to the estimator, made fit for a method: labels, class shares, domains, held-out rows, seed."""
+"""Checks of what a caller passes to the estimator: labels, class proportions, domains, held-out rows, seed."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _NEAR_ONE = 0.02  # shares that people round
 
 
 def warn_truncated_tail(windows: Windows, patch_length: int, name: str) -> None:
-    """Warn of time steps at the end of windows that fill no patch."""
+    """Warn about time steps at the end of windows that fill no patch."""
     rest = int((windows.lengths % patch_length).max())
     if rest:
         warnings.warn(
-            f"{name}: the last time steps of a window (up to {rest}) fill no patch of {patch_length} and are left out.",
+            f"{name}: the last time steps of a window (up to {rest}) fill no patch of {patch_length} and are ignored.",
             stacklevel=3,
         )
 
 
 def to_python(value: Any) -> Any:
-    """A numpy number, as a parameter grid leaves it, as a Python number; a sequence as a list of such values."""
+    """Convert numpy numbers (from a parameter grid, say) to Python numbers, and sequences to lists of them."""
     if isinstance(value, list | tuple | np.ndarray):
         return [to_python(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 def group_numbers(groups: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
-    """The groups of n windows, whatever their names are, as numbers in the order of first appearance, (n,)."""
+    """Number the groups of n windows in the order in which their names appear, (n,)."""
     if groups is None:
         return None
     names = np.asarray(groups, dtype=object)
@@ -55,7 +55,7 @@ def group_numbers(groups: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
 
 
 def seed_of(random_state: int | np.random.RandomState | None) -> int:
-    """A seed as scikit-learn's `random_state` gives it: itself, or drawn from a generator (None: the global one)."""
+    """The seed that `random_state` stands for: itself, or drawn from a generator (None is numpy's global one)."""
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     check_int("random_state", random_state, least=0)
@@ -65,7 +65,7 @@ def seed_of(random_state: int | np.random.RandomState | None) -> int:
 
 
 def check_labels(y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> NDArray:
-    """Return the labels of the source rows, of one plain type; those of the target are not looked at."""
+    """Return the labels of the source rows as one plain type; the target's are never read."""
     if y is None:
         raise InputError("y: requires y to be passed, but the target y is None. Pass one label per window.")
     labels = column_or_1d(y, warn=True)
@@ -101,7 +101,7 @@ def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> N
 
 
 def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.int64] | None:
-    """Positions in `classes` of the labels of some of n windows, (n,), -1 where unknown; None if there is no label.
+    """Convert labels of some of n windows to positions in `classes`, (n,), -1 where unknown; None without any label.
 
     few_labels : {row: label}, or n labels of which None, NaN, pandas' NA and "" are unknown
     """
@@ -167,14 +167,14 @@ def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -
 
 
 def is_table(X: Any) -> bool:
-    """True for (n, time) input: rows of numbers."""
+    """Whether X is (n, time): rows of numbers."""
     if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
         return np.asarray(X[0]).ndim == 1
     return np.asarray(X).ndim == 2
 
 
 def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
-    """True for rows of the target (negative domain)."""
+    """Which rows belong to the target (negative domain), (n,)."""
     if sample_domain is None:
         return np.zeros(n, dtype=bool)
     domains = np.asarray(sample_domain)
@@ -193,7 +193,7 @@ def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
 
 
 def held_out_rows(y: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
-    """Which rows are for validation: a stratified share; a class of one row stays in training."""
+    """Select a stratified share of the rows for validation; a class with one row stays in training."""
     random = np.random.RandomState(seed)
     held = np.zeros(len(y), dtype=bool)
     for k in np.unique(y):
@@ -203,7 +203,7 @@ def held_out_rows(y: NDArray[np.int64], seed: int) -> NDArray[np.bool_]:
 
 
 def hold_out(source: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """Split off rows for validation."""
+    """Split off rows for validation, as `held_out_rows` selects them."""
     held = held_out_rows(source.y, seed)
     if not held.any():
         warnings.warn("X: too few windows to hold any out; training is validated on itself.", stacklevel=3)
