@@ -1,48 +1,66 @@
-"""Settings of the council."""
+"""Settings of the council, each declared once with its help text.
+
+Reading them imports nothing heavy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any
 
-import numpy as np
-
 from transpl._utils.errors import check_choice, check_int, invalid
-from transpl.council import witnesses
-from transpl.council.shifts import KINDS
-from transpl.council.views import VIEWS
 
 WITNESSES = ("codes", "kernels", "linear", "trees")
+VIEWS = ("recorded", "standardised", "shape")
+KINDS = ("dead", "unit", "turn", "mirror", "flip", "swap", "pace")  # of shifts
+
+
+def _setting(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True)
 class CouncilSettings:
-    """Settings of a `Council`; sequences become tuples, and None becomes the default.
+    """Settings of a `Council`; sequences become tuples, and None becomes the default."""
 
-    `transpl.methods.CouncilMethodSettings` has the help texts.
-    """
-
-    witnesses: tuple[str, ...] = WITNESSES
-    views: tuple[str, ...] = VIEWS
-    undo: str | tuple[str, ...] = "auto"
-    triads: tuple[tuple[int | str, ...], ...] | None = None
-    channel_names: tuple[str, ...] | None = None
-    random_state: int = 0
+    witnesses: tuple[str, ...] = _setting(
+        WITNESSES,
+        'names of witnesses, each used in each view. Two more can be added: "conv", a small CNN with the target\'s '
+        'batch-norm statistics (about 10 s per view), and "vq", the paper\'s codes (up to minutes per view)',
+    )
+    views: tuple[str, ...] = _setting(VIEWS, "names of the views of the signals in which each witness is used")
+    undo: str | tuple[str, ...] = _setting(
+        "auto",
+        'which shifts may be undone: "auto" (all kinds), "none", or kinds among "dead", "unit", "turn", "mirror", '
+        '"flip", "swap" and "pace"',
+    )
+    triads: tuple[tuple[int | str, ...], ...] | None = _setting(
+        None,
+        'the channels x, y, z of each sensor, by number or name, as `[("ax", "ay", "az")]`; None finds them by '
+        "`channel_names`",
+    )
+    channel_names: tuple[str, ...] | None = _setting(
+        None, "one name per channel; the axes of one sensor are found by their names (ax, ay, az)"
+    )
+    random_state: int = _setting(0, "seed of everything random")
 
     def __post_init__(self) -> None:
+        from transpl.council import witnesses
+
         check_int("random_state", self.random_state, least=0)
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name == "undo" and isinstance(value, str):
-                check_choice("undo", value, ("auto", "none", *KINDS))
-                value = (value,) if value in KINDS else value
-            elif each.name != "random_state":
-                value = each.default if value is None else _as_tuple(each.name, value)
-            object.__setattr__(self, each.name, value)
-        for kind in self.undo if not isinstance(self.undo, str) else ():
-            check_choice("undo", kind, KINDS)
+        if isinstance(self.undo, str):
+            check_choice("undo", self.undo, ("auto", "none", *KINDS))
+            undo = self.undo if self.undo in ("auto", "none") else (self.undo,)
+        else:
+            undo = _as_tuple("undo", self.undo)
+            for kind in undo:
+                check_choice("undo", kind, KINDS)
+        object.__setattr__(self, "undo", undo)
+        for name, default in (("witnesses", WITNESSES), ("views", VIEWS), ("triads", None), ("channel_names", None)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, default if value is None else _as_tuple(name, value))
         for name in ("witnesses", "views"):
             chosen = getattr(self, name)
             if not chosen or len(set(chosen)) < len(chosen):
@@ -56,7 +74,7 @@ class CouncilSettings:
 
 def _as_tuple(name: str, value: Any) -> tuple[Any, ...]:
     """Convert a nested sequence of names or channels to tuples."""
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+    if isinstance(value, str) or not (isinstance(value, Sequence) or hasattr(value, "__array__")):
         advice = "Write it as a tuple, even a single name."
         raise invalid(name, expected="a sequence of names", got=repr(value), advice=advice)
     return tuple(each if isinstance(each, str | Number) else _as_tuple(name, each) for each in value)

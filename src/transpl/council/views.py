@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice
+from transpl.council.settings import VIEWS
 from transpl.council.witnesses import ViewedWindows
 from transpl.windows import Windows
 
 Floats = NDArray[np.float64]
 
-VIEWS = ("recorded", "standardised", "shape")
 _MAX_DEVIATION = 10.0  # standard deviations at which a column is clipped
 _STILL = 1e-2  # of a channel's usual deviation; noise below it is not blown up to a shape
 _AT_ONCE = 1024  # windows

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from transpl._utils.errors import check_choice, check_int, check_positive
-from transpl.methods.method_settings import MethodSettings, Preset, setting
-
-if TYPE_CHECKING:
-    from transpl.council import CouncilSettings
+from transpl.council.settings import CouncilSettings
+from transpl.methods.method_settings import MethodSettings, Preset
 
 
 def _axes(*sensors: str) -> tuple[str, ...]:
@@ -17,7 +15,7 @@ def _axes(*sensors: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class CouncilMethodSettings(MethodSettings):
+class CouncilMethodSettings(CouncilSettings, MethodSettings):
     """Everything that decides the council's labels."""
 
     # A method sees arrays alone, so the axes of the known data sets are settings: they are part of a run's name.
@@ -28,40 +26,17 @@ class CouncilMethodSettings(MethodSettings):
         "watch": {"channel_names": _axes("acc", "gyro")},
     }
 
-    witnesses: tuple[str, ...] = setting(
-        ("codes", "kernels", "linear", "trees"),
-        'names of witnesses, each used in each view. Two more can be added: "conv", a small CNN with the target\'s '
-        'batch-norm statistics (about 10 s per view), and "vq", the paper\'s codes (up to minutes per view)',
-    )
-    views: tuple[str, ...] = setting(
-        ("recorded", "standardised", "shape"), "names of the views of the signals in which each witness is used"
-    )
-    undo: str | tuple[str, ...] = setting(
-        "auto",
-        'which shifts may be undone: "auto" (all kinds), "none", or kinds among "dead", "unit", "turn", "mirror", '
-        '"flip", "swap" and "pace"',
-    )
-    triads: tuple[tuple[int | str, ...], ...] | None = setting(
-        None,
-        'the channels x, y, z of each sensor, by number or name, as `[("ax", "ay", "az")]`; None finds them by '
-        "`channel_names`",
-    )
-    channel_names: tuple[str, ...] | None = setting(
-        None, "one name per channel; the axes of one sensor are found by their names (ax, ay, az)"
-    )
-
     def __post_init__(self) -> None:
+        for name in ("witnesses", "views"):  # one name alone is accepted, as the command line passes it
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else value)
+        undo = self.undo
         super().__post_init__()
-        for each in fields(self):  # as a person writes them: lists, and one name alone
-            value = getattr(self, each.name)
-            one_name = isinstance(value, str) and each.name in ("witnesses", "views")
-            object.__setattr__(self, each.name, (value,) if one_name else _frozen(value))
-        self.council()
+        if isinstance(undo, str):  # runs are named by the setting as it was given
+            object.__setattr__(self, "undo", undo)
 
     def council(self) -> CouncilSettings:
         """The council's own settings."""
-        from transpl.council import CouncilSettings
-
         return CouncilSettings(**{each.name: getattr(self, each.name) for each in fields(CouncilSettings)})
 
 
@@ -86,7 +61,3 @@ class CodebookSettings:
         check_choice("smoothing", self.smoothing, ("floor", "additive", "pseudocount"))
         if self.epsilon is not None:
             check_epsilon(self.smoothing, self.epsilon)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value

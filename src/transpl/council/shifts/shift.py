@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
 from transpl._utils.errors import check_choice, check_positive, invalid
+from transpl.council.settings import KINDS
 from transpl.windows import name_channels
 
 Triad = tuple[int, int, int]
@@ -22,7 +23,6 @@ Turn = tuple[tuple[int, int, int], tuple[int, int, int]]  # axis d shows sign[d]
 _AXIS = re.compile(r"^(?P<before>.*)(?P<gap>[_\-. ]?)(?P<axis>[xyzXYZ])(?P<after>(?:[_\-. ].*)?)$")
 _ROTATION_RATE = re.compile(r"gyr|omega|rot|ang|(^|[_\-. ])w$", re.IGNORECASE)
 
-KINDS = ("dead", "unit", "turn", "mirror", "flip", "swap", "pace")
 _GEOMETRY = ("turn", "mirror", "flip", "swap")
 _LARGEST_DENOMINATOR = 20
 _DEGREES_BY_TRACE = {3: 0, 1: 90, 0: 120, -1: 180}
