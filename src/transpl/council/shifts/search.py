@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_choice, check_int, invalid
-from transpl.council.parameters import KINDS
+from transpl.council.settings import KINDS
 from transpl.council.shifts.shift import TURNS, Shift, Triad, find_triads, is_rotation_rate
 from transpl.council.shifts.spectra import RATES, ClassModels, FeatureLayout, Group, pace_scores
 from transpl.windows import as_windows
