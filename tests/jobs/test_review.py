@@ -130,7 +130,7 @@ def test_labels_typed_into_a_list_are_kept_when_it_is_written_again(monkeypatch,
     typed = type_into(tmp_path / "few.csv", "class_0", "class_1")
     assert transpl(monkeypatch, *words, "5") == 0
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "few.csv", keep_default_na=False), typed)
-    assert "5 windows, 2 with the label that you had filled in" in capsys.readouterr().err
+    assert "5 windows, 2 of them labelled before" in capsys.readouterr().err
     assert transpl(monkeypatch, *words, "1") == 0  # the second is no longer listed
     few = pd.read_csv(tmp_path / "few.csv", keep_default_na=False)
     pd.testing.assert_frame_equal(few, typed.head(2))
