@@ -307,7 +307,7 @@ def test_a_folder_of_many_targets_is_known_before_it_is_finished(monkeypatch, ca
         ):  # and no note on a model that is not there
             load_model(homes / "out")
     else:
-        with pytest.warns(UserWarning, match="this is their source model, not adapted"):
+        with pytest.warns(UserWarning, match="source model, not adapted"):
             load_model(homes / "out")
     assert transpl(monkeypatch, "report", "out") == 2
     assert "one of its folders" in capsys.readouterr().err

@@ -158,7 +158,7 @@ def test_a_folder_of_a_job_or_of_a_model_is_given(home, tmp_path):
 
 
 def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
-    with refusal("source_from", "no record"):
+    with refusal("source_from", "no source model"):
         Wanted().load(tmp_path)
     keep(tmp_path, Wanted())
     path = tmp_path / "source.json"
@@ -180,7 +180,7 @@ def test_what_is_missing_foreign_or_replaced_is_not_taken(tmp_path):
         with pytest.raises(UnreadableFile, match=r"source\.json"):
             Wanted().load(tmp_path)
     path.unlink()
-    with refusal("source_from", "no record"):
+    with refusal("source_from", "no source model"):
         Wanted().load(tmp_path)
     path.write_text(json.dumps(record))
     assert Wanted().find(tmp_path) is not None

@@ -61,7 +61,7 @@ class SourceCache(Generic[Source]):
         """
         path = self.folder / RECORD
         if not path.is_file():
-            raise OtherSource("no record of what a source model was trained on (source.json)")
+            raise OtherSource("no source model with a record of its training (source.json)")
         record = read_json(path)
         if not isinstance(record, dict):
             raise unreadable_file(path, problem="not the record of a source model", advice="Train it again.")

@@ -33,7 +33,7 @@ from transpl.cli.options import (
 
 if TYPE_CHECKING:
     from transpl.datasets.recordings.reading import Recordings
-    from transpl.jobs import Outcome
+    from transpl.jobs import JobOutcome
 
 _FAILED = 1
 _LOW = 0.6  # estimated accuracy below which a person should label some windows
@@ -346,7 +346,7 @@ def _reading_of_targets(reading: dict[str, Any], source: Recordings) -> dict[str
     return found
 
 
-def _report(outcome: Outcome) -> None:
+def _report(outcome: JobOutcome) -> None:
     """Write the report; print accuracies, what was undone, and where to look."""
     from transpl.jobs.folder import recording_failure
     from transpl.report import write_report

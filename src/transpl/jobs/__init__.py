@@ -3,7 +3,7 @@
 from transpl.jobs.folder import load_model, load_sample
 from transpl.jobs.job import (
     Job,
-    Outcome,
+    JobOutcome,
     Source,
     check_grouping,
     from_dataset,
@@ -21,8 +21,8 @@ from transpl.jobs.target_files import TargetFile, expand_patterns, is_pattern
 __all__ = [
     "AdaptedTarget",
     "Job",
+    "JobOutcome",
     "ManyJob",
-    "Outcome",
     "Source",
     "Target",
     "TargetFile",

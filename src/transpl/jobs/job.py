@@ -87,7 +87,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """Where the results are, the content of metrics.json, and a sentence for each shift that was undone."""
 
     folder: Path
@@ -214,7 +214,7 @@ def check_grouping(model: TransPL, one_label_per_group: bool, smooth: bool) -> N
 
 def run(
     job: Job, model: TransPL, out: Path, log: Log = lambda line: None, *, source_from: Path | None = None
-) -> Outcome:
+) -> JobOutcome:
     """Do a job with an unfitted `model` and write everything to `out`.
 
     A source model that an earlier job left in `out` is used if the same rows and settings trained it.
@@ -258,7 +258,7 @@ def run(
                 record_source=lambda home: describe_model(cache, home),
                 sample=sample_of(job.source.X, job.source.y, job.target.X, job.channel_names),
             )
-    return Outcome(out, result.metrics, tuple(result.summary.get("undone", ())))
+    return JobOutcome(out, result.metrics, tuple(result.summary.get("undone", ())))
 
 
 def training_rows(source: Source, validation: Source | None) -> tuple[Any, ...]:
