@@ -25,5 +25,5 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
 }
