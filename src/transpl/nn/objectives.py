@@ -157,7 +157,7 @@ def train_network(
     network = new_network(settings, rows, loop.batch_size, execution, seed)
     objective = SourceObjective(network, loss)
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="source")
-    network.load_state_dict(strip_prefix(trained.weights, "network."))
+    objective.load_state_dict(trained.weights)
     return finalize(network), trained.history
 
 
@@ -187,11 +187,6 @@ def seeded_module(seed: int, build: Callable[..., _Module], *arguments: object) 
     with isolated_rng(), with_gradients():
         torch.manual_seed(seed)
         return build(*arguments)
-
-
-def strip_prefix(weights: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Keep the entries whose names start with `prefix`, and remove it."""
-    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
 
 
 class Teacher(Protocol):
@@ -342,9 +337,8 @@ def adapt_network(
     if settings.stopping == "labels":
         validation = join_domains(validation, take(target, most_confident(target["confidence"], settings.top_ratio)))
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="adapt")
-    adapted = objective.network
-    adapted.load_state_dict(strip_prefix(trained.weights, "network."))
-    return finalize(adapted), trained.history
+    objective.load_state_dict(trained.weights)
+    return finalize(objective.network), trained.history
 
 
 def join_domains(source: Rows, target: Rows) -> Rows:
