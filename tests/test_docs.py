@@ -1,15 +1,42 @@
-"""The pages of the documentation point at code that exists."""
+"""The pages of the documentation point at code and files that exist."""
 
 from __future__ import annotations
 
 import ast
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 INCLUDED = re.findall(r"\{literalinclude\} (\S+)\n:pyobject: (\S+)", (DOCS / "paper.md").read_text(encoding="utf-8"))
+HISTORY = {"ledger.md", "results.md", "results_intro.md", "beyond.md"}  # may name code that was replaced
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))}
+
+
+def _in_backticks(pattern: str) -> set[str]:
+    text = "\n".join(page for name, page in PAGES.items() if name not in HISTORY)
+    return set(re.findall(rf"(?<!`)`({pattern})[^`\n]*`", text))
+
+
+DOTTED = sorted(_in_backticks(r"transpl(?:\.\w+)+"))
+PATHS = sorted(_in_backticks(r"(?:src|tests|benchmarks|examples|docs)/[\w./*-]*"))
+DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)((?:\n   .+)*)", flags=re.M)
+
+
+def _documented() -> list[str]:
+    """Every name on the page of the Python interface."""
+    found, module = [], ""
+    for kind, name, options in DIRECTIVE.findall(PAGES["api.md"]):
+        if kind == "currentmodule":
+            module = f"{name}."
+            continue
+        full = name if name.startswith("transpl") else module + name
+        listed = re.search(r":members: ([\w, \n]+?)(?=\n +:|\Z)", options)
+        found += [full, *(f"{full}.{member}" for member in re.findall(r"\w+", listed[1] if listed else ""))]
+    return found
 
 
 def test_the_paper_page_shows_code():
@@ -23,3 +50,19 @@ def test_code_that_the_paper_page_includes_exists(path, name):
         found = [node for node in body if getattr(node, "name", None) == part]
         assert found, f"{path} has no {name}"
         body = found[0].body
+
+
+@pytest.mark.parametrize("name", sorted({*DOTTED, *_documented()}))
+def test_names_resolve(name):
+    pkgutil.resolve_name(name)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_exist(path):
+    assert list(ROOT.glob(path.rstrip("/."))), f"{path} does not exist"
+
+
+def test_pages_name_code_and_files():
+    assert len(DOTTED) > 3
+    assert len(PATHS) > 5
+    assert len(_documented()) > 100
