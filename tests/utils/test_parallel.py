@@ -211,6 +211,12 @@ def test_a_worker_that_dies_while_it_has_nothing_to_do_costs_nothing():
     outcomes.close()
 
 
+def test_a_worker_that_grows_is_kept():
+    outcomes = list(run_all(do, [("grow", 400)] * 3))
+    assert len({outcome.value for outcome in outcomes}) == 1
+    assert all(outcome.error is None for outcome in outcomes)
+
+
 def test_a_death_is_noticed_and_ends_the_children_of_the_worker(tmp_path):
     (outcome,) = run_all(do, [("leave_a_child_behind", str(tmp_path / "pid"))], retries=0)
     assert "EXIT(3)" in outcome.error

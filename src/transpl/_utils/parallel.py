@@ -34,7 +34,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import cloudpickle
-from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 from threadpoolctl import threadpool_limits
 
 from transpl._utils.errors import InputError, check_choice, check_int, invalid
@@ -206,6 +206,8 @@ def _one_thread() -> Iterator[None]:
 def _start_worker(parent: int) -> None:
     """Tie a new process to its parent: neither it nor its own children live on when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends a worker without a traceback
+    # Else loky replaces a worker that has grown and warns; where warnings are errors the run then hangs.
+    process_executor._USE_PSUTIL = False
     _exit_after(parent)
     if hasattr(os, "register_at_fork"):
         # A child would keep open the pipe by which loky notices that its worker is dead.
