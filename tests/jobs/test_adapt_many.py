@@ -153,7 +153,7 @@ def test_nothing_stays_in_the_folder_for_temporary_files(model, many, tmp_path, 
 def test_loky_gives_the_same_and_survives_a_killed_worker(model, many):
     expected = inline(model, many)
     found = by_name(adapt_many(model, {**many, "killed": be_killed}, jobs=2))
-    assert found["killed"].error == "worker died (signal SIGKILL)"
+    assert found["killed"].error == "worker died (SIGKILL(-9))"
     for name in many:
         assert found[name].error == expected[name].error
         if name in GOOD:
