@@ -12,7 +12,8 @@ from conftest import TINY, make_waves, refusal
 from torch.nn import functional as F
 
 from transpl.methods import Labelled, SourceModel, TargetInfo
-from transpl.methods.codats import CoDATS, CoDATSObjective, CoDATSSettings, CoDATSWS, Discriminator, ProportionLoss
+from transpl.methods.codats import CoDATS, CoDATSObjective, CoDATSSettings, CoDATSWS, ProportionLoss
+from transpl.methods.dann import Discriminator
 from transpl.methods.joint import View
 from transpl.nn import Execution, Network, NetworkSettings, seeded_module
 from transpl.nn.objectives import Weighting
@@ -108,10 +109,6 @@ def test_domain_loss_is_a_mean_over_the_joint_batch_or_a_sum_of_two(form, of_bot
 def test_one_row_a_domain_is_enough(form):
     terms = objective(form=form).alignment(*views(1, 1))
     assert all(torch.isfinite(term) for term in terms.values())
-
-
-def test_discriminator_is_d_64_64_2():
-    assert [tuple(p.shape) for p in Discriminator(d).parameters() if p.ndim == 2] == [(64, d), (64, 64), (2, 64)]
 
 
 def test_a_step_on_proportions_raises_logits_of_classes_predicted_too_rarely():

@@ -14,26 +14,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transpl._utils.errors import check_choice, check_fraction
-from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, preset_table
+from transpl.methods.dann import DANN, DANNObjective, DANNSettings, Discriminator, new_discriminator
+from transpl.methods.joint import View, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
-from transpl.nn import Network, Weighting, seeded_module
-from transpl.nn.losses import proportion_divergence, reversal_strength, reverse_gradient
+from transpl.nn import Network, Weighting
+from transpl.nn.losses import proportion_divergence
 
 DOMAIN_FORMS = ("published", "adatime")
-_TARGET, _SOURCE = 0, 1
-_HIDDEN = 64
 
 
 @dataclass(frozen=True)
-class CoDATSSettings(JointSettings):
+class CoDATSSettings(DANNSettings):
     """Settings of `CoDATS`."""
 
-    weighting: str = setting(
-        "fixed",
-        '"fixed" with all weights 1, as published; "learnable" still leaves the adversary\'s weight fixed',
-    )
-    domain_weight: float = setting(1.0, "weight of the term domain")
     domain_form: str = setting(
         "published",
         '"published" (one mean over the rows of both domains), or "adatime" (the sum of a mean per domain, '
@@ -64,15 +58,6 @@ class CoDATSSettings(JointSettings):
         check_fraction("proportions_memory", self.proportions_memory, zero=True)
 
 
-class Discriminator(nn.Sequential):
-    """D: z (B, d) -> logits of target and source, (B, 2). No batch statistics, so one row is enough."""
-
-    def __init__(self, d: int) -> None:
-        super().__init__(
-            nn.Linear(d, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 2)
-        )
-
-
 class ProportionLoss(nn.Module):
     r"""KL(\pi || \bar p), \bar p = P / N, P <- \mu P + \sum_i p_i, N <- \mu N + n over the target rows of each batch.
 
@@ -101,8 +86,8 @@ class ProportionLoss(nn.Module):
         return proportion_divergence(self.pi, P / N)
 
 
-class CoDATSObjective(JointObjective):
-    r"""The loss of `CoDATS`, \lambda = 2 / (1 + exp(-10 q)) - 1, q = step / (total_steps + 1).
+class CoDATSObjective(DANNObjective):
+    """The loss of `CoDATS`, with the reversed gradient of `DANNObjective`.
 
     proportions : the last term, or None where class proportions are not known
     """
@@ -119,32 +104,18 @@ class CoDATSObjective(JointObjective):
         proportions: ProportionLoss | None,
         total_steps: int,
     ) -> None:
-        super().__init__(network, weighting, settings)
-        self.discriminator, self.proportions, self.total_steps = discriminator, proportions, total_steps
-
-    @property
-    def strength(self) -> float:
-        r"""\lambda at the current step."""
-        return reversal_strength(int(self.step) / (self.total_steps + 1))
+        super().__init__(network, weighting, settings, discriminator, total_steps)
+        self.proportions = proportions
 
     def alignment(self, source: View, target: View) -> dict[str, Tensor]:
-        terms = {"domain": self._domain_loss(source.z, target.z)}
+        rows = self.domain_losses(source, target)
+        terms = {"domain": rows.joint_mean if self.settings.domain_form == "published" else rows.sum_of_means}
         if self.proportions is not None:
             terms["proportions"] = self.proportions(target.logits)
         return terms
 
-    def _domain_loss(self, z_s: Tensor, z_t: Tensor) -> Tensor:
-        """z_s (n_s, d), z_t (n_t, d) -> ()."""
-        logits = self.discriminator(reverse_gradient(torch.cat([z_s, z_t]), self.strength))
-        domain = torch.full((len(logits),), _TARGET, device=logits.device)
-        domain[: len(z_s)] = _SOURCE
-        rows = F.cross_entropy(logits, domain, reduction="none")
-        if self.settings.domain_form == "published":
-            return rows.mean()
-        return rows[: len(z_s)].mean() + rows[len(z_s) :].mean()
-
     def identity(self) -> str:
-        return repr((super().identity(), self.total_steps, self.proportions is None))
+        return repr((super().identity(), self.proportions is None))
 
 
 @register(
@@ -154,7 +125,7 @@ class CoDATSObjective(JointObjective):
     reference="Wilson et al. 2020, Multi-source deep domain adaptation with weak supervision for "
     "time-series sensor data",
 )
-class CoDATS(JointMethod):
+class CoDATS(DANN):
     """Fools a domain discriminator D; class proportions of the target are used if given.
 
         L = w_c CE(x_s, y_s) + w_d CE(D(R(z)), domain) + w_p KL(pi || p_t)
@@ -165,7 +136,6 @@ class CoDATS(JointMethod):
     Settings = CoDATSSettings
     settings: CoDATSSettings
     uses = frozenset({"prior"})
-    unlearnt = ("domain",)
 
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
         settings = self.settings
@@ -173,7 +143,7 @@ class CoDATS(JointMethod):
             network,
             self.weighting(("domain",) if prior is None else None),
             settings,
-            seeded_module(self.seed + 1, Discriminator, settings.width),
+            new_discriminator(self.seed, settings.width),
             None if prior is None else ProportionLoss(prior, settings.proportions_memory),
             total_steps,
         )
