@@ -236,6 +236,7 @@ def silent(name: str) -> dict[str, object]:
         "warmup_steps": 0,
         "source_patience": 5,
         "head": "shared",
+        "ema_decay": 0.0,
     }
 
 

@@ -16,6 +16,7 @@ from scipy.stats import entropy
 
 from transpl.nn.losses import (
     coral,
+    divergence_from,
     diversity,
     mean_entropy,
     mean_entropy_of,
@@ -24,9 +25,11 @@ from transpl.nn.losses import (
     proportion_divergence,
     reversal_strength,
     reverse_gradient,
+    row_entropies,
     sinkhorn,
     sparsemax,
     transport_plan,
+    virtual_adversarial_loss,
 )
 
 MODEST = settings(deadline=None, max_examples=25)
@@ -648,3 +651,78 @@ def test_proportions_bad_input_is_named():
         proportion_divergence(torch.ones(2) / 2, torch.ones(3) / 3)
     with refusal("pi", r"\(classes,\), got \(1, 2\)"):
         proportion_divergence(torch.ones(1, 2) / 2, torch.ones(1, 2) / 2)
+
+
+@given(seed=st.integers(0, 99), n=st.integers(1, 6), K=st.integers(2, 5))
+def test_divergence_from_is_scipys(seed, n, K):
+    rng = np.random.default_rng(seed)
+    p, logits = softmax(rng.normal(size=(n, K)), axis=1), rng.normal(size=(n, K))
+    p[0] = np.eye(K)[0]  # 0 log 0
+    found = divergence_from(torch.from_numpy(p), torch.from_numpy(logits)).item()
+    assert found == pytest.approx(entropy(p, softmax(logits, axis=1), axis=1).mean())
+
+
+def test_row_entropies_are_scipys():
+    logits = np.random.default_rng(0).normal(size=(7, 4))
+    assert np.allclose(row_entropies(torch.from_numpy(logits)), entropy(softmax(logits, axis=1), axis=1))
+
+
+class LinearClassifier:
+    """logits = W x, and the curvature of KL(p(x) || p(x + v)) in v from its formula, W^T (diag p - p p^T) W."""
+
+    def __init__(self, K: int, shape: tuple[int, int], dtype: torch.dtype) -> None:
+        self.W = torch.randn(K, shape[0] * shape[1], generator=torch.Generator().manual_seed(1), dtype=dtype) / 4
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return x.flatten(1) @ self.W.T
+
+    def most_sensitive(self, x: torch.Tensor, u: torch.Tensor) -> np.ndarray:
+        """Unit vectors along H_i u_i, (n, D T)."""
+        W, p = self.W.double().numpy(), softmax(self(x).double().numpy(), axis=1)
+        curvature = [W.T @ (np.diag(row) - np.outer(row, row)) @ W for row in p]
+        Hu = np.stack([H @ v for H, v in zip(curvature, u.double().flatten(1).numpy(), strict=True)])
+        return Hu / np.linalg.norm(Hu, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("K", [2, 4])
+def test_virtual_adversarial_loss_of_a_linear_classifier(K, dtype):
+    shape, radius = (3, 8), 2.0
+    classify = LinearClassifier(K, shape, dtype)
+    x = torch.randn(5, *shape, generator=torch.Generator().manual_seed(2), dtype=dtype)
+    torch.manual_seed(3)
+    r = radius * classify.most_sensitive(x, torch.randn_like(x))
+    changed = x.double().flatten(1).numpy() + r
+    p, q = (softmax(z @ classify.W.double().numpy().T, axis=1) for z in (x.double().flatten(1).numpy(), changed))
+    torch.manual_seed(3)
+    found = virtual_adversarial_loss(classify, x, classify(x), radius).item()
+    assert found == pytest.approx(entropy(p, q, axis=1).mean(), rel=0.02)
+
+
+def test_virtual_adversarial_gradient_is_that_of_the_changed_windows_alone():
+    shape = (3, 8)
+    classify = LinearClassifier(3, shape, torch.float64)
+    classify.W.requires_grad_()
+    x = torch.randn(5, *shape, dtype=torch.float64)
+    seen = []
+
+    def watched(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x.detach())
+        return classify(x)
+
+    logits = classify(x)
+    loss = virtual_adversarial_loss(watched, x, logits, 2.0)
+    (found,) = torch.autograd.grad(loss, classify.W)
+    expected = divergence_from(logits.detach().softmax(dim=1), classify(seen[1]))
+    assert torch.equal(found, *torch.autograd.grad(expected, classify.W))
+    assert torch.allclose((seen[1] - x).flatten(1).norm(dim=1), torch.tensor(2.0, dtype=torch.float64))
+
+
+def test_virtual_adversarial_loss_of_a_constant_classifier_is_nothing():
+    x = torch.randn(4, 2, 8)
+    weights = torch.zeros(3, 16, requires_grad=True)
+    loss = virtual_adversarial_loss(lambda x: x.flatten(1) @ weights.T, x, torch.zeros(4, 3), 3.5)
+    assert loss.item() == 0
+    assert torch.isfinite(torch.autograd.grad(loss, weights)[0]).all()
+    with refusal("radius"):
+        virtual_adversarial_loss(lambda x: x.flatten(1), x, torch.zeros(4, 16), 0.0)

@@ -149,7 +149,7 @@ class DANN(JointMethod):
 
     Settings = DANNSettings
     settings: DANNSettings
-    unlearnt = ("domain",)
+    unlearnt: ClassVar[tuple[str, ...]] = ("domain",)
 
     def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> DANNObjective:
         discriminator = new_discriminator(self.seed, self.settings.width)

@@ -18,6 +18,7 @@ from transpl.methods.method_settings import AdaptSettings, Preset, setting
 from transpl.methods.network_method import NetworkMethod
 from transpl.nn import (
     Classifier,
+    Data,
     Execution,
     LoopSettings,
     Network,
@@ -104,6 +105,11 @@ class AlignmentObjective(Objective, Generic[_View]):
     @property
     @abstractmethod
     def network(self) -> Network: ...
+
+    @property
+    def answering(self) -> Classifier:
+        """The classifier that predicts after training."""
+        return self.model
 
     @abstractmethod
     def source_view(self, rows: Rows) -> tuple[_View, dict[str, Tensor]]:
@@ -206,9 +212,9 @@ class JointMethod(NetworkMethod):
         objective = self.objective(self.source.untrained_network(), info.prior, loop.max_epochs * steps_per_epoch)
         objective.ramp_steps = self.settings.ramp_epochs * steps_per_epoch
         self.train(objective, data, loop, phase=self.phase)
-        self.classifier = finalize(objective.model)
+        self.classifier = finalize(objective.answering)
 
-    def train(self, objective: Objective, data: Paired, loop: LoopSettings, phase: str) -> None:
+    def train(self, objective: Objective, data: Data, loop: LoopSettings, phase: str) -> None:
         """Minimise `objective`, and load the best weights into it."""
         validation = labelled_rows(self.source.validation)
         trained = train(objective, data, validation, loop, self.execution, seed=self.seed, phase=phase)

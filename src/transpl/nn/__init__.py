@@ -39,6 +39,7 @@ from transpl.nn.objectives import (
 )
 from transpl.nn.quantizer import Codebook, Quantized, ResidualQuantizer
 from transpl.nn.rows import (
+    Data,
     Paired,
     Rows,
     count,
@@ -60,6 +61,7 @@ __all__ = [
     "BatchNorm",
     "Classifier",
     "Codebook",
+    "Data",
     "Encoded",
     "Execution",
     "HeadOutputs",
