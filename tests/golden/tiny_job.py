@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -87,7 +88,7 @@ def outputs() -> dict[str, Any]:
             out = adapt_job(Path(temporary), variant)
             table = pd.read_csv(out / "predictions.csv")
             found[f"adapt {variant}"] = {
-                "files": sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()),
+                "files": sorted(file_name(path, out) for path in out.rglob("*") if path.is_file()),
                 "predictions": table.to_dict(orient="list"),
                 "predictions.csv sha256": sha256((out / "predictions.csv").read_bytes()),
                 "weights sha256": [sha256(path.read_bytes()) for path in sorted((out / "model").glob("*.safetensors"))],
@@ -96,6 +97,11 @@ def outputs() -> dict[str, Any]:
                 "shift": json.loads((out / "shift.json").read_text()),
             }
     return found
+
+
+def file_name(path: Path, folder: Path) -> str:
+    """The path within the folder; weights are named by their hash, which differs from one kind of CPU to the next."""
+    return re.sub(r"weights-[0-9a-f]+", "weights-HASH", str(path.relative_to(folder)))
 
 
 def sha256(content: bytes) -> str:
