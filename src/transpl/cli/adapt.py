@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import invalid
+from transpl._utils.locks import writing
 from transpl.cli.options import (
     Columns,
     Device,
@@ -123,7 +124,8 @@ def demo(
         source, target = parse_pair(pair, "--pair")
     job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.needs_validation)
     log(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
-    _report(jobs.run(job, model, out, log))
+    with writing(out):
+        _report(jobs.run(job, model, out, log))
 
 
 def adapt(
@@ -236,7 +238,8 @@ def adapt(
     fields |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
     fields |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
     job = jobs.from_recordings(lab, read_and_log(files[0], labels_only_score=True, **target_reading), **fields)
-    _report(jobs.run(job, model, out, log, source_from=source_from))
+    with writing(out):
+        _report(jobs.run(job, model, out, log, source_from=source_from))
 
 
 def predict(

@@ -20,6 +20,7 @@ from transpl import __version__
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json, replacing, write_json
 from transpl._utils.hashing import hash_file, hash_json
+from transpl._utils.locks import writing
 from transpl.methods.contract import ExplainableMethod
 
 FORMAT = "transpl-model"
@@ -53,7 +54,11 @@ class SavedModel(NamedTuple):
 def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
     """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
+    with writing(home, wait=True):
+        _save(home, about, method)
+
+
+def _save(home: Path, about: dict[str, Any], method: ExplainableMethod) -> None:
     name, digest = _write_arrays(home, method.arrays())
     card: dict[str, Any] = {
         "format": FORMAT,

@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from transpl import __version__
 from transpl._utils.errors import UnreadableFile, invalid
 from transpl._utils.files import read_json, read_npz
 from transpl._utils.hashing import hash_file, hash_values
+from transpl._utils.locks import writing
 from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator import TransPL, check_mode
 from transpl.jobs.folder import is_unfinished, write_failure
@@ -194,6 +195,10 @@ def adapt_many(
     source = _describe_source(source_model, rows, source_name)
 
     def adapted() -> Generator[AdaptedTarget, None, None]:
+        with nullcontext() if home is None else writing(home):
+            yield from results()
+
+    def results() -> Generator[AdaptedTarget, None, None]:
         missing = {}
         for task in tasks:
             found = _read_finished(task, source_model.classes_, with_model=keep_models)
@@ -292,6 +297,11 @@ class _Worker:
     source: dict[str, Any]  # for summary.json
 
     def __call__(self, task: _Task) -> AdaptedTarget:
+        # The worker of a job that was killed may still be at it.
+        with nullcontext() if task.folder is None else writing(task.folder, wait=True):
+            return self._adapt(task)
+
+    def _adapt(self, task: _Task) -> AdaptedTarget:
         start = time.perf_counter()
         checkpoints = None if task.folder is None else task.folder / "checkpoints"
         with _collected_warnings() as notes:

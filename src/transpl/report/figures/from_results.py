@@ -14,6 +14,7 @@ import numpy as np
 from transpl import __version__, datasets
 from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import write_json, write_text
+from transpl._utils.locks import writing
 from transpl.benchmark import RunSpec, Store, restore_run, run_identity, settings_without_seed
 from transpl.jobs.folder import SAMPLE_FILE, load_model, load_sample
 from transpl.methods import TransPLMethod
@@ -122,8 +123,9 @@ def make_figure(
     subjects = load_subjects(home, choice or RunChoice(), figure, log)
     data = figure.study(subjects if figure.several else subjects[0], **given)
     drawing, page = figure.draw(data), home / "figures" / f"{name}.html"
-    write_json(page.with_suffix(".json"), data)
-    write_text(page, render_figure(drawing, f"transpl {__version__}"))
+    with writing(page.parent, page.name):
+        write_json(page.with_suffix(".json"), data)
+        write_text(page, render_figure(drawing, f"transpl {__version__}"))
     return FigureFiles(page, drawing.findings)
 
 
