@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import shutil
 import sys
 import tempfile
@@ -29,7 +30,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays, and its target is replaced. A device or pipe is written to after the block has succeeded.
     """
     if is_stream(Path(path)):
-        with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
+        with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name, mode=0o600) as part:
             yield part
             _copy_to_stream(part, Path(path))
         return
@@ -39,9 +40,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         with open(part, "rb+") as stream:
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)  # mkstemp makes files private
         os.replace(part, final)
 
 
@@ -143,11 +141,11 @@ def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> 
 
 
 @contextmanager
-def _temporary(folder: Path, name: str) -> Iterator[Path]:
+def _temporary(folder: Path, name: str, mode: int = 0o666) -> Iterator[Path]:
     """Yield an empty file, and remove it afterwards unless it has been renamed."""
-    descriptor, made = tempfile.mkstemp(prefix=f".{name}.", suffix=f".part{Path(name).suffix}", dir=folder)
-    os.close(descriptor)
-    part = Path(made)
+    # Not tempfile.mkstemp: its files are private, and the umask cannot be read without changing it for all threads.
+    part = folder / f".{name}.{secrets.token_hex(4)}.part{Path(name).suffix}"
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield part
     finally:

@@ -8,10 +8,13 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from transpl._utils.errors import InputError, invalid
 
@@ -25,9 +28,23 @@ except ImportError:  # not on Windows
 # compute one after the other, with the numbers of a lone run.
 process_state = threading.RLock()
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 _LONGEST_COMMAND = 120
+_AGAIN = 0.05  # seconds
 _NO_ENTRY = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 _held: dict[Path, int] = {}  # by lock file, the thread that holds it
+
+
+def one_thread_at_a_time(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Let the decorated function hold `process_state`."""
+
+    @wraps(function)
+    def alone(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        with process_state:
+            return function(*args, **kwargs)
+
+    return alone
 
 
 @contextmanager
@@ -45,11 +62,11 @@ def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 @contextmanager
-def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: bool = False) -> Iterator[None]:
+def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: float = 0.0) -> Iterator[None]:
     """Be the only process, and the only thread of it, that writes into a folder; or only one file in it.
 
-    Refused, in a line that says who holds it, if another one does; with wait=True it waits instead. A thread may hold
-    the same lock again inside the block. The lock file is removed at the end, and so are new folders that stayed empty.
+    Refused, in a line that says who holds it, if another one still does after `wait` seconds. A thread may hold the
+    same lock again inside the block. The lock file is removed at the end, and so are new folders that stayed empty.
     """
     home = Path(folder)
     if home.exists() and not home.is_dir():
@@ -68,35 +85,41 @@ def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: bo
         return
     _held[path] = threading.get_ident()
     try:
-        with suppress(OSError):  # a full disk
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, json.dumps(_about_us()).encode())
         yield
     finally:
         del _held[path]
-        path.unlink(missing_ok=True)  # before it is released: whoever waits for it notices, and takes the next file
-        os.close(descriptor)
+        _release(path, descriptor)
         with suppress(OSError):  # not empty
             for each in new_folders:
                 each.rmdir()
 
 
-def _open_lock(path: Path, wait: bool) -> int:
+def _open_lock(path: Path, wait: float) -> int:
     """Open and lock a lock file; raise if another one holds it."""
+    last = time.monotonic() + wait
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:  # the holder has just removed the folder, which stayed empty
             continue
-        if not _acquire(descriptor, wait=wait):
+        if not _acquire(descriptor, wait=False):
             holder = _holder(descriptor)
             os.close(descriptor)
-            raise _taken(path, holder)
+            if time.monotonic() >= last:
+                raise _taken(path, holder)
+            time.sleep(_AGAIN)
+            continue
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
+                _say_who_holds(descriptor)
                 return descriptor
         os.close(descriptor)  # its holder has removed it, and perhaps there is another one by now
+
+
+def _release(path: Path, descriptor: int) -> None:
+    path.unlink(missing_ok=True)  # first: whoever waits for it then notices, and makes a new one
+    os.close(descriptor)
 
 
 def _acquire(descriptor: int, *, wait: bool) -> bool:
@@ -109,11 +132,14 @@ def _acquire(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-def _about_us() -> dict[str, str | int]:
+def _say_who_holds(descriptor: int) -> None:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv else "python"
     if len(command) > _LONGEST_COMMAND:
         command = f"{command[:_LONGEST_COMMAND]}..."
-    return {"pid": os.getpid(), "command": command, "since": datetime.now(UTC).isoformat(timespec="seconds")}
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    with suppress(OSError):  # a full disk
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps({"pid": os.getpid(), "command": command, "since": since}).encode())
 
 
 def _holder(descriptor: int) -> str:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl._utils.locks import process_state
 from transpl.datasets.recipe import import_extra
 
 _DTYPE = re.compile(r"[biufUSO]\d{0,9}")
@@ -67,7 +68,8 @@ def read_torch(path: Path) -> Any:
                     raise ValueError(f"{entry.filename} is compressed, which torch never does")
                 copy.writestr(entry.filename, archive.read(entry))
         checked.seek(0)
-        with warnings.catch_warnings(), torch.serialization.safe_globals([(f, name) for name, f in _ADMITTED.items()]):
+        admitted = torch.serialization.safe_globals([(f, name) for name, f in _ADMITTED.items()])
+        with process_state, warnings.catch_warnings(), admitted:
             warnings.simplefilter("ignore")
             content = torch.load(checked, map_location="cpu", weights_only=True)
         return _with_arrays(content, torch.Tensor)

@@ -25,6 +25,7 @@ from transpl.methods.contract import ExplainableMethod
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
+_END_OF_ANOTHER_SAVE = 60.0  # seconds
 # Parameters that older versions had beside "variant"; None in their models of the paper's method.
 _RETIRED = (
     *("vote", "calibrate", "classifier_evidence", "aligned_copies"),
@@ -54,7 +55,7 @@ class SavedModel(NamedTuple):
 def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
     """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
-    with writing(home, wait=True):
+    with writing(home, wait=_END_OF_ANOTHER_SAVE):
         _save(home, about, method)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl._utils.errors import check_choice, invalid, require_deep, unreadable_file
+from transpl._utils.locks import one_thread_at_a_time
 from transpl.estimator.parameters import (
     EFFECTIVE_AT_ONCE,
     VARIANTS,
@@ -198,6 +199,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.triads = triads
         self.channel_names = channel_names
 
+    @one_thread_at_a_time
     def fit(
         self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
     ) -> Self:
@@ -248,6 +250,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.fitted_params_ = self.plain_params(seed)
         return self
 
+    @one_thread_at_a_time
     def adapt(
         self,
         X_target: Any,
@@ -305,6 +308,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
 
+    @one_thread_at_a_time
     def partial_adapt(self, X_batch: Any) -> Self:
         """Add target windows without a gradient step. The result does not depend on their order or batches.
 
@@ -329,12 +333,14 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
 
+    @one_thread_at_a_time
     def unadapted(self) -> Self:
         """Return a copy of the model as `fit` left it, which takes over parameters that were set since."""
         alone = copy.copy(self)
         alone.method_, alone.fitted_params_ = self._method_to_adapt().unadapted(), self.plain_params(self.seed_)
         return alone
 
+    @one_thread_at_a_time
     def predict_proba(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray[np.float64]:
         """Return class probabilities.
 
@@ -371,6 +377,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X, groups=groups, smooth=smooth)
         return self.classes_[probabilities.argmax(axis=1)]
 
+    @one_thread_at_a_time
     def pseudo_label(self, X: Any, prior: ArrayLike | dict[Any, float] | None = None) -> PseudoLabels:
         """Label windows the way `adapt` labels the target: by the witnesses ("plus") or by code transitions ("paper").
 
@@ -392,6 +399,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
 
+    @one_thread_at_a_time
     def explain(
         self,
         X: Any,
@@ -423,6 +431,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         names = self._channel_names(channel_names)
         return method.explain(windows, self.classes_, names, self.class_shares(prior), nearest)
 
+    @one_thread_at_a_time
     def shift_report(self, X: Any = None, *, channel_names: Sequence[str] | None = None) -> ShiftReport:
         """Report what shifted between the source and the target of `adapt` or `partial_adapt`.
 
@@ -446,6 +455,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
             return report
         return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
 
+    @one_thread_at_a_time
     def drift(
         self,
         X: Any,

@@ -23,7 +23,7 @@ from transpl import __version__
 from transpl._utils.errors import UnreadableFile, invalid
 from transpl._utils.files import read_json, read_npz
 from transpl._utils.hashing import hash_file, hash_values
-from transpl._utils.locks import writing
+from transpl._utils.locks import process_state, writing
 from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator import TransPL, check_mode
 from transpl.jobs.folder import is_unfinished, write_failure
@@ -39,6 +39,7 @@ from transpl.jobs.target import (
 from transpl.jobs.target_files import TargetFile, as_target, read_target, target_digest
 from transpl.windows import Labelled, Windows, name_channels
 
+_END_OF_A_WORKER = 60.0  # seconds
 _LAYOUT = 2  # of a target's folder; results of another layout are made again
 Rows = tuple[Labelled, Labelled | None]  # training, validation
 
@@ -298,7 +299,7 @@ class _Worker:
 
     def __call__(self, task: _Task) -> AdaptedTarget:
         # The worker of a job that was killed may still be at it.
-        with nullcontext() if task.folder is None else writing(task.folder, wait=True):
+        with nullcontext() if task.folder is None else writing(task.folder, wait=_END_OF_A_WORKER):
             return self._adapt(task)
 
     def _adapt(self, task: _Task) -> AdaptedTarget:
@@ -341,7 +342,7 @@ class _Worker:
 def _collected_warnings() -> Iterator[list[str]]:
     """Collect the user warnings of the block, each once: a worker has nobody to show them to."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+    with process_state, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
     texts = (str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))

@@ -111,9 +111,8 @@ def run_many(
     found = None if source_from is None else load_source(cache, source_from)  # before anything is written
     with writing(out):
         begin_many(out, job.targets)
-        return _run_targets(
-            job, model, cache, found, out, log, jobs=jobs, backend=backend, retries=retries, address=address
-        )
+        workers: dict[str, Any] = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
+        return _run_targets(job, model, cache, found, out, log, workers)
 
 
 def _run_targets(

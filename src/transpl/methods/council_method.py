@@ -11,7 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from transpl import markov
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
+from transpl._utils.locks import process_state
 from transpl.council import (
     MAX_WINDOWS,
     AccuracyEstimate,
@@ -336,8 +337,10 @@ class CouncilMethod(ExplainableMethod):
             )
         return self._rows
 
-    def _threads(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads)
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        with process_state, nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads):
+            yield
 
     # explaining
 

@@ -49,6 +49,7 @@ from transpl._utils.errors import (
     invalid,
     unreadable_file,
 )
+from transpl._utils.locks import process_state
 from transpl.datasets.dataset import TEST, Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
@@ -271,11 +272,11 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
     }
     n_sound = 0
     try:
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+        with process_state, warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             chunks = pd.read_csv(path, chunksize=rows_at_once, **options)
         with chunks:
             while True:
-                with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+                with process_state, warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
                     chunk = next(chunks, None)
                 if chunk is None:
                     return

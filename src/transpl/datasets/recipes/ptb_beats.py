@@ -46,6 +46,7 @@ from numpy.typing import NDArray
 from scipy.signal import find_peaks
 
 from transpl._utils.errors import check_choice, invalid, unreadable_file
+from transpl._utils.locks import process_state
 from transpl.datasets.recipe import import_extra
 
 Floats = NDArray[np.float64]
@@ -220,7 +221,7 @@ def r_peaks(signals: Floats) -> list[NDArray[np.int64]]:
     if len(signals) < _MIN_SAMPLES:
         return [np.empty(0, np.int64) for _ in signals.T]
     peaks = []
-    with warnings.catch_warnings():
+    with process_state, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for lead in signals.T:
             cleaned = nk.ecg_clean(np.ascontiguousarray(lead), sampling_rate=BEAT_HZ, method="neurokit")

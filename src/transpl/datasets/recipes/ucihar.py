@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.locks import process_state
 from transpl.datasets.dataset import Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 
@@ -95,7 +96,7 @@ def _read_integers(path: Path, *, highest: int) -> NDArray[np.int64]:
 def _read_numbers(path: Path, *, per_line: int) -> NDArray[np.float64]:
     """Read `per_line` finite numbers from each line, (lines, per_line)."""
     try:
-        with warnings.catch_warnings():
+        with process_state, warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # an empty file is handled below
             values = np.loadtxt(path, comments=None, ndmin=2, encoding="latin1")
     except (ValueError, IndexError):

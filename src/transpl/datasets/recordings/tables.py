@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl._utils.locks import process_state
 from transpl.windows import MAX_VALUE
 
 Text = NDArray[np.str_]
@@ -254,7 +255,7 @@ def _explained(path: Path, suffix: str) -> Iterator[None]:
 
 @contextmanager
 def _strict() -> Iterator[None]:
-    with warnings.catch_warnings():
+    with process_state, warnings.catch_warnings():
         # pandas only warns when rows have more fields than the header, and drops the rest.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         yield
