@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
@@ -81,11 +82,20 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read JSON; raise a one-line error if the file is missing or damaged."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(
+            Path(path).read_text(encoding="utf-8"), parse_constant=_finite_number, parse_float=_finite_number
+        )
     except FileNotFoundError:
         raise _missing(path) from None
     except (ValueError, OSError, RecursionError) as error:
         raise unreadable_file(path, problem=f"not readable as JSON ({error})", advice="Write it again.") from None
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
 
 
 def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:

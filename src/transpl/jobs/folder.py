@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from transpl import TransPL
 from transpl._utils.errors import InputError, invalid, unreadable_file
 from transpl._utils.files import read_json, read_npz, remove_leftovers, replacing, write_json
+from transpl._utils.layout import check_facts
 from transpl.windows import Windows, as_windows, evenly_spaced
 
 # columns of predictions.csv
@@ -45,7 +46,13 @@ UNFINISHED = "unfinished.json"
 TARGETS = "targets.json"
 SAMPLE_FILE = "sample.npz"
 SAMPLE_SIZE = 300  # windows of each domain
-READING = {"domain_col", "time_col", "group_col", "channels", "window", "step", "interval"}  # keys of reading.json
+_READING = {  # reading.json, as `check_facts` takes it
+    **dict.fromkeys(("domain_col?", "time_col?", "group_col?"), (str, None)),
+    "channels?": ([str], None),
+    **dict.fromkeys(("window?", "step?"), (int, None)),
+    "interval?": (float, None),
+}
+READING = {name.removesuffix("?") for name in _READING}
 _SAMPLE_FORMAT = "transpl-sample-1"
 _ONE_TARGET = ("summary.json", "predictions.csv", UNFINISHED)
 _MANY_TARGETS = ("summary.csv", TARGETS)
@@ -188,9 +195,11 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
     require_finished(home)
     path = home / "reading.json"
     reading = read_json(path) if path.is_file() else {}
-    if not isinstance(reading, dict) or not set(reading) <= READING:
+    try:
+        check_facts("reading", reading, _READING)
+    except InputError as error:
         advice = "Delete it, and describe the recordings on the command line."
-        raise unreadable_file(path, problem="not written by transpl adapt", advice=advice)
+        raise unreadable_file(path, problem=f"not written by transpl adapt ({error})", advice=advice) from None
     model = TransPL.load(home)
     if holds_many(folder):
         warnings.warn(

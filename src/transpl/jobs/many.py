@@ -210,7 +210,7 @@ def adapt_many(
         if not missing:
             return
         with ModelBundle.packed(source_model, needed, near=home if address else None) as bundle:
-            worker = _Worker(bundle, mode, names, keep_models, source)
+            worker = _Worker(bundle, mode, names, keep_models, source, source_model.device)
             how: dict[str, Any] = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
             with closing(run_all(worker, missing, **how)) as outcomes:
                 for outcome in outcomes:
@@ -296,6 +296,7 @@ class _Worker:
     channel_names: tuple[str, ...] | None
     keep_models: bool
     source: dict[str, Any]  # for summary.json
+    device: str
 
     def __call__(self, task: _Task) -> AdaptedTarget:
         # The worker of a job that was killed may still be at it.
@@ -308,15 +309,14 @@ class _Worker:
         with _collected_warnings() as notes:
             target, names = read_target(task.target, self.channel_names)
             model = self.bundle.load()
-            own = {"n_threads": model.n_threads, "verbose": model.verbose}
-            model.set_params(n_threads=1, verbose=False, checkpoint_dir=checkpoints)
+            model.set_params(device=self.device, n_threads=1, checkpoint_dir=checkpoints)
             channel_names = names or name_channels(None, model.n_channels_)
             result = adapt_target(
                 model, AdaptTask(task.name, target, self.mode, channel_names, self.source, prior=task.prior)
             )
         seconds = time.perf_counter() - start
         if task.folder is not None:
-            self._write(task, result, model.set_params(**own), seconds, notes)
+            self._write(task, result, model, seconds, notes)
         return AdaptedTarget.from_results(
             task.name,
             model.classes_,

@@ -8,12 +8,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from transpl._utils.errors import invalid
 from transpl.methods.method_settings import SourceSettings
-from transpl.nn import Execution, History, Network, SourceLoss, finalize, labelled_rows, new_network, train_network
+from transpl.nn import (
+    Execution,
+    History,
+    Network,
+    SourceLoss,
+    finalize,
+    labelled_rows,
+    new_network,
+    train_network,
+    with_weights,
+)
 from transpl.windows import Labelled
 
 
@@ -98,10 +107,7 @@ class SourceModel:
 
     def network_with(self, weights: dict[str, Tensor]) -> Network:
         """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
-        with torch.device("meta"):  # nothing is drawn: every weight is given
-            network = Network(self.settings.network(self.n_classes))
-        network.load_state_dict(weights, assign=True)
-        return finalize(network)
+        return finalize(with_weights(lambda: Network(self.settings.network(self.n_classes)), weights))
 
     @cached_property
     def _trained(self) -> TrainedSource:

@@ -20,7 +20,7 @@ from transpl.nn.inference import (
 )
 from transpl.nn.layers import BatchNorm
 from transpl.nn.loop import History, LoopSettings, Objective, TrainingDiverged, TrainingResult, train
-from transpl.nn.model import Classifier, Encoded, Network, NetworkOutput, NetworkSettings
+from transpl.nn.model import Classifier, Encoded, Network, NetworkOutput, NetworkSettings, with_weights
 from transpl.nn.objectives import (
     CERTAIN,
     STOPPING,
@@ -114,4 +114,5 @@ __all__ = [
     "use_cpu_kernels",
     "window_rows",
     "with_gradients",
+    "with_weights",
 ]

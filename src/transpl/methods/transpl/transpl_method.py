@@ -390,7 +390,10 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         return self.state.deciding_arrays() | self.state.explaining_arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
-        self.state = TransPLState.restored(facts, arrays)
+        state = TransPLState.restored(facts, arrays)
+        if state.source_network.settings != self.settings.network(len(state.class_counts.counts)):
+            raise invalid("network", expected="that of the parameters", got="another", advice="Save the model again.")
+        self.state = state
 
     def fingerprint(self) -> str:
         arrays = {name: np.ascontiguousarray(array) for name, array in self.state.deciding_arrays().items()}
