@@ -7,7 +7,7 @@ import sys
 
 from driver import BAD, REFUSED, SUCCESS, Worker, all_targets, run
 
-COLUMNS = ("cases", SUCCESS, REFUSED, *BAD, "peak MB", "longest s")
+COLUMNS = ("cases", SUCCESS, REFUSED, *BAD, "peak MB", "longest s", "its case")
 
 
 def main() -> int:
@@ -20,8 +20,9 @@ def main() -> int:
     print(f"{'':16}" + "".join(f"{column:>16}" for column in COLUMNS))
     with Worker() as worker:
         for name, counts in run(given.targets or all_targets(), range(given.first, given.first + given.cases), worker):
-            row = [counts.cases, *(counts.outcomes[column] for column in COLUMNS[1:-2]), counts.megabytes]
-            print(f"{name:16}" + "".join(f"{cell:>16}" for cell in [*row, f"{counts.seconds:.1f}"]), flush=True)
+            outcomes = [counts.outcomes[column] for column in COLUMNS[1:-3]]
+            row = [counts.cases, *outcomes, counts.megabytes, f"{counts.seconds:.1f}", counts.longest]
+            print(f"{name:16}" + "".join(f"{cell:>16}" for cell in row), flush=True)
             for number, outcome, error in counts.bad:
                 print(f"--- {name} {number}: {outcome}\n{error}", file=sys.stderr)
             total += len(counts.bad)

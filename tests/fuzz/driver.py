@@ -157,13 +157,16 @@ class Counts:
     cases: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0  # of the longest case
+    longest: int = 0  # its number
     megabytes: int = 0  # of the greediest case
     bad: list[tuple[int, str, str]] = field(default_factory=list)
 
     def add(self, number: int, outcome: str, error: str, megabytes: int, seconds: float) -> None:
         self.cases += 1
         self.outcomes[outcome] += 1
-        self.seconds, self.megabytes = max(self.seconds, seconds), max(self.megabytes, megabytes)
+        if seconds > self.seconds:
+            self.seconds, self.longest = seconds, number
+        self.megabytes = max(self.megabytes, megabytes)
         if outcome in BAD:
             self.bad.append((number, outcome, error))
 
