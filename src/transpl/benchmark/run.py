@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl import __version__
+from transpl._utils.clock import work_seconds
 from transpl._utils.hashing import hash_bytes
 from transpl.benchmark.plan import settings_of
 from transpl.benchmark.protocol import Evaluator, Pair, split_pair
@@ -108,9 +108,9 @@ def run_method(
     model = method.source_for(model)
     if method.starts_from_source:
         model.train()  # before the clock starts: methods share the model, whose own time is recorded
-    start = time.perf_counter()
+    start = work_seconds()
     method.start_from(model)
-    started = time.perf_counter()
+    started = work_seconds()
     answers = (_adapt if goal == "adapt" else _label)(method, pair, evaluator)
     probabilities, arrays = answers.probabilities, answers.arrays()
     result = replace(
@@ -152,20 +152,20 @@ class _Answers(NamedTuple):
 
 def _adapt(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     prior = evaluator.prior_for(method)
-    start = time.perf_counter()
+    start = work_seconds()
     grouped = "groups" in method.requires
     method.adapt(pair.target, TargetInfo(prior=prior, groups=pair.target_groups if grouped else None))
-    adapted = time.perf_counter()
+    adapted = work_seconds()
     probabilities = method.predict_proba(pair.test, groups=pair.test_groups if grouped else None)
-    predicted = time.perf_counter()
+    predicted = work_seconds()
     labels = dict(method.label_record) or {"initial": method.pseudo_label(pair.target)}
     return _Answers(probabilities, labels, {"adapt": adapted - start, "predict": predicted - adapted})
 
 
 def _label(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
-    start = time.perf_counter()
+    start = work_seconds()
     labels = method.one_shot_labels(pair.target, evaluator.prior_for(method))
-    return _Answers(None, {"initial": labels}, {"label": time.perf_counter() - start})
+    return _Answers(None, {"initial": labels}, {"label": work_seconds() - start})
 
 
 def _details(method: Method, target: Windows, evaluator: Evaluator) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import copy
 import os
 import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -20,6 +19,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import UnreadableFile, invalid
 from transpl._utils.files import read_json, read_npz
 from transpl._utils.hashing import hash_file, hash_values
@@ -304,7 +304,7 @@ class _Worker:
             return self._adapt(task)
 
     def _adapt(self, task: _Task) -> AdaptedTarget:
-        start = time.perf_counter()
+        start = work_seconds()
         checkpoints = None if task.folder is None else task.folder / "checkpoints"
         with _collected_warnings() as notes:
             target, names = read_target(task.target, self.channel_names)
@@ -314,7 +314,7 @@ class _Worker:
             result = adapt_target(
                 model, AdaptTask(task.name, target, self.mode, channel_names, self.source, prior=task.prior)
             )
-        seconds = time.perf_counter() - start
+        seconds = work_seconds() - start
         if task.folder is not None:
             self._write(task, result, model, seconds, notes)
         return AdaptedTarget.from_results(

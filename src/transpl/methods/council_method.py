@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from transpl import markov
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
 from transpl._utils.layout import check_arrays, check_facts, check_numbers
@@ -180,7 +180,7 @@ class CouncilMethod(ExplainableMethod):
 
     def fit_source(self, source: Labelled, validation: Labelled | None = None) -> None:
         """Learn from labelled source windows; none need to be held out."""
-        start = time.perf_counter()
+        start = work_seconds()
         settings, shortest = self.codebook_settings, int(source.windows.lengths.min())
         self._check_channels(source.windows.n_channels)
         self._learn(source)
@@ -189,7 +189,7 @@ class CouncilMethod(ExplainableMethod):
                 source, n_codes=settings.n_coarse, patch_length=settings.patch_length, seed=self.seed
             )
         self._shortest_window = 2 * max(coded.book.patch_length, min(PATCH_LENGTH, shortest // 2))
-        self._coded, self._source_seconds = coded, time.perf_counter() - start
+        self._coded, self._source_seconds = coded, work_seconds() - start
 
     def start_from(self, model: SourceModel) -> None:
         """Learn from the rows of a source model; its network is not needed.
@@ -243,11 +243,11 @@ class CouncilMethod(ExplainableMethod):
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
         """Undo shifts, hear the witnesses on the target and judge them."""
-        start, council, groups = time.perf_counter(), self._council.unadapted(), _numbered(info.groups)
+        start, council, groups = work_seconds(), self._council.unadapted(), _numbered(info.groups)
         with self._threads():
             hearing = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
             counts = None if self._coded is None else self._coded.count(target)
-        shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+        shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
         # Only a finished adaptation replaces the last one.
         self._council, self._judged = council, True
         if counts is not None:
@@ -318,11 +318,11 @@ class CouncilMethod(ExplainableMethod):
         if not self._judged:
             assert self._target is not None
             assert self._target.sample is not None
-            start, sample = time.perf_counter(), self._target.sample.windows
+            start, sample = work_seconds(), self._target.sample.windows
             with self._threads():
                 council = self._council.unadapted()
                 hearing = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
-            shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+            shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
         return self._council

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import invalid
 from transpl.methods.method_settings import SourceSettings
 from transpl.nn import (
@@ -116,7 +116,7 @@ class SourceModel:
 
 def train_source(model: SourceModel) -> TrainedSource:
     """Train a source model's network."""
-    start = time.perf_counter()
+    start = work_seconds()
     network, history = train_network(
         model.settings.network(model.n_classes),
         labelled_rows(model.source),
@@ -126,4 +126,4 @@ def train_source(model: SourceModel) -> TrainedSource:
         seed=model.settings.random_state,
         loss=model.loss,
     )
-    return TrainedSource(network, history, time.perf_counter() - start)
+    return TrainedSource(network, history, work_seconds() - start)
