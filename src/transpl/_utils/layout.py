@@ -76,7 +76,7 @@ def check_numbers(name: str, array: NDArray[Any], least: int, most: int) -> None
         raise _wrong(name, f"numbers in {least}..{most}", f"{array.min()}..{array.max()}")
 
 
-def check_facts(name: str, value: Any, kind: Any) -> None:
+def check_facts(name: str, value: Any, kind: Any, advice: str = _ADVICE) -> None:
     """Raise unless plain data, as JSON holds them, are of a kind.
 
     kind : a type, where int is no bool and float may be a whole number; a tuple of kinds, of which one must fit; None;
@@ -87,24 +87,25 @@ def check_facts(name: str, value: Any, kind: Any) -> None:
     """
     if isinstance(kind, tuple):
         if not any(_fits(value, each) for each in kind):
-            raise _wrong(name, " or ".join(_described(each) for each in kind), _shown(value))
+            raise _wrong(name, " or ".join(_described(each) for each in kind), _shown(value), advice)
         return
     if isinstance(kind, list) and isinstance(value, list):
         for position, each in enumerate(value):
-            check_facts(f"{name}[{position}]", each, kind[0])
+            check_facts(f"{name}[{position}]", each, kind[0], advice)
     elif isinstance(kind, dict) and isinstance(value, dict):
         if str in kind:
             for key, each in value.items():
-                check_facts(f"{name}.{key}", each, kind[str])
+                check_facts(f"{name}.{key}", each, kind[str], advice)
             return
         kinds = {key.removesuffix("?"): each for key, each in kind.items()}
         needed = {key for key in kind if not key.endswith("?")}
         if odd := sorted((needed - value.keys()) | (value.keys() - kinds.keys())):
-            raise _wrong(f"{name}.{odd[0]}", "nothing" if odd[0] in value else "a value", "the other")
+            got = f"{odd[0]} as well" if odd[0] in value else f"no {odd[0]}"
+            raise _wrong(name, f"the names {', '.join(kind)}", got, advice)
         for key, each in value.items():
-            check_facts(f"{name}.{key}", each, kinds[key])
+            check_facts(f"{name}.{key}", each, kinds[key], advice)
     elif not _is(value, kind):
-        raise _wrong(name, _described(kind), _shown(value))
+        raise _wrong(name, _described(kind), _shown(value), advice)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -134,5 +135,5 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _wrong(name: str, expected: str, got: str) -> Exception:
-    return invalid(name, expected=expected, got=got, advice=_ADVICE)
+def _wrong(name: str, expected: str, got: str, advice: str = _ADVICE) -> Exception:
+    return invalid(name, expected=expected, got=got, advice=advice)

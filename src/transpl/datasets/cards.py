@@ -88,9 +88,14 @@ def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
 def publish(staged: Path, npz: Path, provenance: Provenance) -> dict[str, Any]:
     """Move a finished npz into its place on the same disk, and write its card.
 
-    The old card is deleted first and the new one written last, so no card ever lies beside an npz of other content.
+    No card ever lies beside an npz of other content, and a new npz appears with its card: whoever is killed in between
+    can run the same command again.
     """
     card = make_card(staged, provenance)
+    if not npz.exists():
+        write_json(card_path(npz), card)
+        os.replace(staged, npz)
+        return card
     card_path(npz).unlink(missing_ok=True)
     os.replace(staged, npz)
     write_json(card_path(npz), card)
