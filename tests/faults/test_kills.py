@@ -30,20 +30,8 @@ COMMANDS = {
     "many targets": [*ADAPT, "--target", "*e*.csv", "--backend", "inline", *PLUS],
     "adapt with a network": [*ADAPT, "--target", "home.csv", *PAPER],
     "bench": [
-        *[
-            "bench",
-            "--dataset",
-            "small",
-            "--pairs",
-            "0-1",
-            "--methods",
-            "no-adapt",
-            "--out",
-            "out",
-            "--backend",
-            "inline",
-        ],
-        *SET,
+        *("bench", "--dataset", "small", "--pairs", "0-1", "--methods", "no-adapt", "--out", "out"),
+        *("--backend", "inline", *SET),
     ],
 }
 FAST = ("adapt", "label", "datasets make")
