@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from driver import target
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
@@ -220,13 +221,13 @@ def restore_a_run(folder: Path) -> None:
 
 PLAN = """
 dataset: tiny
-methods: [no-adapt, all]
+methods: [no-adapt]
 rows: [softmax, {method: transpl, changes: {sigma: 0.3}, label: wide, goal: label}]
-changes: {max_epochs: 3}
+changes: {max_epochs: 3, patch_length: 4}
 pairs: [0-1, [1, 0]]
 seeds: 2
 preset: paper
-grid: {adapt_lr: [1e-3, 5.0e-4], learning_rate: [1e-3]}
+grid: {adapt_lr: [1e-3, 5.0e-4]}
 """
 
 
@@ -234,4 +235,16 @@ grid: {adapt_lr: [1e-3, 5.0e-4], learning_rate: [1e-3]}
 def read_plan(folder: Path) -> None:
     plans()
     for plan in read_plans(folder / "plan.yaml"):
+        plan.runs()
+
+
+def write_plan_as_json(folder: Path) -> None:
+    """JSON is YAML too, and is damaged value by value."""
+    (folder / "plan.json").write_text(json.dumps(yaml.safe_load(PLAN)))
+
+
+@target("plan: values", write=write_plan_as_json)
+def read_values_of_plan(folder: Path) -> None:
+    plans()
+    for plan in read_plans(folder / "plan.json"):
         plan.runs()
