@@ -34,7 +34,7 @@ COMMANDS = {
         *("--backend", "inline", *SET),
     ],
 }
-FAST = ("adapt", "label", "datasets make")
+FAST = ("label", "datasets make")
 # Dates, durations, and hashes of files that hold them.
 VOLATILE = {"seconds", "written", "digest", "model", "when", "since", "many", "report.html"}
 TEMPORARY = ("*.part*", ".lock", ".*.lock", "unfinished.json", "failed.json", "*.ckpt", ".preparing-*")
