@@ -36,6 +36,11 @@ from transpl.methods.method_settings import MethodSettings, recorded
 from transpl.methods.registry import entries, entry, names
 
 GOALS = ("adapt", "label")
+_SPEC = {  # as `check_facts` takes it
+    **dict.fromkeys(("dataset", "data", "method", "goal"), str),
+    **dict.fromkeys(("source", "target", "seed"), int),
+    "settings": dict,
+}
 _DIGEST_LENGTH = 20
 _MOST_RUNS = 100_000
 
@@ -112,6 +117,7 @@ class RunSpec:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create a spec from `as_dict`."""
         check_fields(cls, values)
+        check_facts("run", values, _SPEC)
         return cls(**values)
 
     def __str__(self) -> str:
