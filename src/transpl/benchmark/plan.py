@@ -300,13 +300,13 @@ def settings_of(
     40
     """
     changes = dict(changes or {})
-    known = {name for found in entries().values() for name in found.method.Settings.presets}
-    check_choice("preset", preset, ("paper", *sorted(known)))
+    known = {name for found in entries().values() for name in found.method.Settings.preset_names()}
+    check_choice("preset", preset, ("paper", *sorted(known - {"paper"})))
     _check_changes(methods, changes)
     settings = {}
     for name in methods:
         Settings = entry(name).method.Settings
-        own_preset = preset if preset in Settings.presets else "paper"
+        own_preset = preset if preset in Settings.preset_names() else "paper"
         settings[name] = Settings.for_dataset(dataset, own_preset, **_applicable(name, changes), random_state=seed)
     return settings
 

@@ -13,14 +13,24 @@ from torch import Tensor
 
 from transpl._utils.errors import invalid
 from transpl.methods.method_settings import SourceSettings
-from transpl.nn import Execution, History, Network, SourceLoss, finalize, labelled_rows, new_network, train_network
+from transpl.nn import (
+    Backbone,
+    BackboneSettings,
+    Execution,
+    History,
+    SourceLoss,
+    finalize,
+    labelled_rows,
+    new_network,
+    train_network,
+)
 from transpl.windows import Labelled
 
 
 class TrainedSource(NamedTuple):
     """What the source phase returns."""
 
-    network: Network
+    network: Backbone
     history: History
     seconds: float
 
@@ -64,12 +74,17 @@ class SourceModel:
     def n_classes(self) -> int:
         return self.source.n_classes
 
+    @property
+    def shape(self) -> BackboneSettings:
+        """The shape of the network."""
+        return self.settings.backbone_shape(self.n_classes, self.source.windows.n_channels)
+
     def train(self) -> None:
         """Train now rather than on first use."""
         _ = self._trained
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         """The trained network, on the CPU in eval mode; never change it, copy it."""
         return self._trained.network
 
@@ -88,18 +103,15 @@ class SourceModel:
             return self
         return replace(self, loss=loss)
 
-    def untrained_network(self) -> Network:
+    def untrained_network(self) -> Backbone:
         """The network as training starts it."""
-        settings = self.settings
-        shape = settings.network(self.n_classes)
-        return new_network(
-            shape, labelled_rows(self.source), settings.batch_size, self.execution, settings.random_state
-        )
+        settings, rows = self.settings, labelled_rows(self.source)
+        return new_network(self.shape, rows, settings.batch_size, self.execution, settings.random_state)
 
-    def network_with(self, weights: dict[str, Tensor]) -> Network:
+    def network_with(self, weights: dict[str, Tensor]) -> Backbone:
         """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
         with torch.device("meta"):  # nothing is drawn: every weight is given
-            network = Network(self.settings.network(self.n_classes))
+            network = self.shape.build()
         network.load_state_dict(weights, assign=True)
         return finalize(network)
 
@@ -112,7 +124,7 @@ def train_source(model: SourceModel) -> TrainedSource:
     """Train a source model's network."""
     start = time.perf_counter()
     network, history = train_network(
-        model.settings.network(model.n_classes),
+        model.shape,
         labelled_rows(model.source),
         labelled_rows(model.validation),
         model.settings.source_loop(),
