@@ -7,6 +7,7 @@
   pairs: [2-11, 6-23]            # default: all
   seeds: 3                       # 0, 1 and 2; or a list
   preset: paper
+  normalise: none
   changes: {max_epochs: 100}
   grid: {adapt_lr: [1e-3, 5e-4]}
 """
@@ -33,6 +34,7 @@ from transpl.methods.method_settings import MethodSettings, recorded
 from transpl.methods.registry import entries, entry, names
 
 GOALS = ("adapt", "label")
+NORMALISE = ("none", "domain", "per_split")
 _DIGEST_LENGTH = 20
 
 
@@ -56,6 +58,8 @@ class RunSpec:
         All settings of the method except the seed, as JSON stores them, so that a stored spec equals this one.
     goal : {"adapt", "label"}
         Adapt to the target and predict, or only label the target with the source model.
+    normalise : {"none", "domain", "per_split"}
+        How the channels were scaled, see `transpl.datasets.normalised`.
     """
 
     dataset: str
@@ -66,9 +70,11 @@ class RunSpec:
     seed: int
     settings: Mapping[str, Any]
     goal: str = "adapt"
+    normalise: str = "none"
 
     def __post_init__(self) -> None:
         check_choice("goal", self.goal, GOALS)
+        check_choice("normalise", self.normalise, NORMALISE)
         check_int("seed", self.seed, least=0)
         for name in ("source", "target", "seed"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
@@ -101,18 +107,26 @@ class RunSpec:
         return Settings(**values, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+        """Plain values for JSON; `normalise` only where it changes the data."""
+        values = {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+        return values if self.normalise != "none" else {k: v for k, v in values.items() if k != "normalise"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create a spec from `as_dict`."""
+        values = {"normalise": "none", **values}
         check_fields(cls, values)
         return cls(**values)
 
+    @property
+    def seen_data(self) -> str:
+        """A name for the values that methods see: those of the data set, scaled."""
+        return self.data if self.normalise == "none" else f"{self.data}-{self.normalise}"
+
     def __str__(self) -> str:
         labels_only = " (labels only)" if self.goal == "label" else ""
-        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}{labels_only}"
+        scaled = "" if self.normalise == "none" else f" ({self.normalise})"
+        return f"{self.dataset}{scaled} {self.pair} {self.method} seed {self.seed}{labels_only}"
 
 
 @dataclass(frozen=True)
@@ -151,7 +165,10 @@ class Plan:
         Empty for all pairs of the data set.
     seeds : tuple of int
     preset : str
-        "paper", or a preset that some methods have, such as "adatime".
+        "paper", or a preset that some methods have, such as "cnn".
+    normalise : {"none", "domain", "per_split"}
+        How to scale the channels: not at all (the paper), each domain by its train part, or (AdaTime) each part of a
+        domain by itself.
     grid : mapping
         Values to try for some settings, such as ``{"adapt_lr": [1e-3, 5e-4]}``; every combination is a run. A row
         that changes a setting itself keeps its own value.
@@ -170,8 +187,10 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     preset: str = "paper"
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    normalise: str = "none"
 
     def __post_init__(self) -> None:
+        check_choice("normalise", self.normalise, NORMALISE)
         for row in self.rows:
             _check_changes([row.method], row.changes)
             check_choice("goal", row.goal, GOALS)
@@ -199,7 +218,7 @@ class Plan:
             raise invalid("methods", expected=expected, got=needs_groups[0], advice=advice)
         fingerprint = data_fingerprint(data)
         specs = [
-            RunSpec(self.dataset, fingerprint, source, target, row.method, seed, settings, row.goal)
+            RunSpec(self.dataset, fingerprint, source, target, row.method, seed, settings, row.goal, self.normalise)
             for row in self.rows
             for settings in self.settings_for(row)
             for seed in self.seeds
@@ -375,7 +394,7 @@ def _with_tuples(value: Any) -> Any:
 
 # YAML
 
-_OPTIONAL_KEYS = ("pairs", "seeds", "preset", "changes", "grid")
+_OPTIONAL_KEYS = ("pairs", "seeds", "preset", "normalise", "changes", "grid")
 _ADVICE = "See docs/benchmark.md."
 
 
@@ -409,6 +428,7 @@ def _parse_plan(values: Any) -> Plan:
         pairs=tuple(map(parse_pair, pairs)),
         seeds=tuple(seeds),
         preset=str(values.get("preset", "paper")),
+        normalise=str(values.get("normalise", "none")),
         grid=_parse_mapping("grid", values),
     )
 

@@ -52,6 +52,8 @@ class TableQuery:
         Only these methods; those that the table does not have become further rows. Empty: the table's own.
     data : sequence of str
         Beginnings of fingerprints, for data sets that were run in several versions.
+    normalise : str
+        How the channels were scaled, see `Plan`.
     """
 
     preset: str = "paper"
@@ -60,6 +62,7 @@ class TableQuery:
     select: str = DEFAULT_RULE
     methods: Sequence[str] = ()
     data: Sequence[str] = ()
+    normalise: str = "none"
 
     def __post_init__(self) -> None:
         check_choice("select", self.select, tuple(RULES))
@@ -75,11 +78,15 @@ class TableQuery:
         if self.methods:
             goal = "adapt" if table.part == "test" else "label"
             rows = [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in others]
-        return Plan(dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid)
+        return Plan(
+            dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid, normalise=self.normalise
+        )
 
     def describe(self) -> str:
         """Sentences for the caption; empty for the paper's settings."""
         sentences = [f"Preset {self.preset}."] if self.preset != "paper" else []
+        if self.normalise != "none":
+            sentences.append(f"Channels scaled: {self.normalise}.")
         if self.changes:
             changes = ", ".join(f"{name}={value}" for name, value in self.changes.items())
             sentences.append(f"Settings changed: {changes}.")
@@ -114,7 +121,9 @@ class RunIndex:
             for digest, (spec, result) in known.items()
             if spec.dataset not in restricted or spec.data.startswith(versions)
         }
-        self._identities = {digest: run_identity(spec.method, spec.settings) for digest, (spec, _) in self.runs.items()}
+        self._identities = {
+            digest: run_identity(spec.method, spec.settings, spec.normalise) for digest, (spec, _) in self.runs.items()
+        }
 
     def datasets(self) -> list[str]:
         """Every data set that has runs, finished or not."""
@@ -170,14 +179,14 @@ class RunIndex:
         return selected
 
 
-def run_identity(method: str, settings: Mapping[str, Any]) -> str:
+def run_identity(method: str, settings: Mapping[str, Any], normalise: str = "none") -> str:
     """Equal for runs that differ only in data, pair, seed and goal."""
-    return short_digest([method, dict(settings)])
+    return short_digest([method, dict(settings), normalise])
 
 
 def _identities(plan: Plan, row: Row) -> set[str]:
     """Those of a row: one per point of the grid."""
-    return {run_identity(row.method, settings) for settings in plan.settings_for(row)}
+    return {run_identity(row.method, settings, plan.normalise) for settings in plan.settings_for(row)}
 
 
 @dataclass(frozen=True)

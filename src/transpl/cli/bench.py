@@ -41,7 +41,11 @@ def bench(
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Settings: paper (default), or a method's own preset such as adatime.")
+        str | None, typer.Option(help="Settings: paper (default), cnn, or a method's own preset such as adatime.")
+    ] = None,
+    normalise: Annotated[
+        str | None,
+        typer.Option(help="Scale channels: none (default), domain (each by its train part) or per_split (AdaTime)."),
     ] = None,
     change: Annotated[
         list[str] | None, typer.Option("--set", help="Another setting, as max_epochs=40, for methods that have it.")
@@ -67,7 +71,7 @@ def bench(
     if status and not (dataset or table or plan):
         specs = _used(store, "out").planned()
     else:
-        plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, change, grid)
+        plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, normalise, change, grid)
         specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
     if status or dry_run:
         for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
@@ -102,7 +106,8 @@ def table(
     metric: Annotated[
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
     ] = "accuracy",
-    preset: Annotated[str, typer.Option(help="Settings of the rows: paper, or a method's own preset.")] = "paper",
+    preset: Annotated[str, typer.Option(help="Settings of the rows: paper, cnn, or a method's own.")] = "paper",
+    normalise: Annotated[str, typer.Option(help="How channels were scaled: none, domain or per_split.")] = "none",
     change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
     grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
     select: Annotated[
@@ -127,7 +132,7 @@ def table(
     _check_table(which, dataset, format, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
-    query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or ())
+    query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or (), normalise)
     text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, query)
     if statistics:
         text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, query)
@@ -177,6 +182,7 @@ def _plans(
     table: str | None,
     plan: Path | None,
     preset: str | None,
+    normalise: str | None,
     change: Sequence[str] | None,
     grid: Sequence[str] | None,
 ) -> list[Plan]:
@@ -184,7 +190,7 @@ def _plans(
     from transpl.datasets.pairs import parse_pair
 
     if plan is not None:
-        if any((dataset, methods, seeds, pairs, table, preset, change, grid)):
+        if any((dataset, methods, seeds, pairs, table, preset, normalise, change, grid)):
             raise InputError("plan: a plan says itself what to run. Leave out the other options.")
         return read_plans(plan)
     changes, values = _settings_and_grid(change, grid)
@@ -197,7 +203,10 @@ def _plans(
         names = dataset or of_table.datasets
         rows = {name: with_changes(only_methods(of_table.rows(name), methods or ()), changes) for name in names}
     chosen = tuple(parse_pair(pair) for pair in pairs or ())
-    return [Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values) for name in rows]
+    return [
+        Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values, normalise or "none")
+        for name in rows
+    ]
 
 
 def _used(store: Store, argument: str) -> Store:

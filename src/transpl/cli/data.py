@@ -50,7 +50,7 @@ def prepare(
         Path | None, typer.Option("--from", help="The archive or the unpacked folder, if you have it already.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use what was downloaded before; no network.")] = False,
-    normalise: Annotated[str, typer.Option(help="none (the paper), per_domain_train or per_split.")] = "none",
+    normalise: Annotated[str, typer.Option(help="none (the paper), domain or per_split.")] = "none",
     option: Annotated[list[str] | None, typer.Option(help="name=value for this data set; repeat for more.")] = None,
     force: Force = False,
 ) -> None:

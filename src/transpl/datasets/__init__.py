@@ -28,7 +28,7 @@ def load(name: str, *, normalise: str = "none", source: int | None = None) -> Da
     ----------
     name : str
         One of `names()`.
-    normalise : {"none", "per_domain_train", "source_stats", "per_split"}
+    normalise : {"none", "domain", "source_stats", "per_split"}
         How to scale the channels; see `normalised`. A file that is stored scaled is not scaled again.
     source : int, optional
         The source domain; required by "source_stats".
@@ -40,7 +40,7 @@ def load(name: str, *, normalise: str = "none", source: int | None = None) -> Da
     Examples
     --------
     >>> from transpl import datasets
-    >>> data = datasets.load("synthetic", normalise="per_domain_train")
+    >>> data = datasets.load("synthetic", normalise="domain")
     >>> data.class_names
     ('class_0', 'class_1', 'class_2')
     """

@@ -61,7 +61,7 @@ def prepare(
         Use earlier downloads only.
     options : mapping, optional
         Options of the recipe, as `transpl datasets list` shows them.
-    normalise : {"none", "per_domain_train", "per_split"}
+    normalise : {"none", "domain", "per_split"}
         Store the values scaled; see `normalised`.
     force : bool
         Prepare it again even if it exists, and replace a file that was made otherwise.

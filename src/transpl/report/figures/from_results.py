@@ -224,7 +224,7 @@ def _of_one_setting(dataset: str, runs: list[RunSpec]) -> list[RunSpec]:
     groups: dict[str, list[RunSpec]] = {}
     for spec in runs:
         if spec.dataset == dataset:
-            groups.setdefault(run_identity(spec.method, spec.settings), []).append(spec)
+            groups.setdefault(run_identity(spec.method, spec.settings, spec.normalise), []).append(spec)
     if len(groups) == 1:
         return next(iter(groups.values()))
     papers = run_identity(METHOD, settings_without_seed(entry(METHOD).settings(dataset)))
