@@ -103,13 +103,17 @@ def page() -> str:
 
 def ledger() -> list[LedgerCell]:
     """Every published figure with our runs, in the order of print."""
-    runs = {table: read_runs(names) for table, names in FILES.items()}
-    spreads = {table: usual_spreads(found) for table, found in runs.items()}
-    return [
-        make_cell(figure, runs[figure.key.table], spreads[figure.key.table])
-        for figure in published_figures().values()
-        if not figure.key.metric.endswith("_gain")
-    ]
+    figures = [figure for figure in published_figures().values() if not figure.key.metric.endswith("_gain")]
+    cells = {}
+    for table, names in FILES.items():
+        runs = read_runs(names)
+        by_row = {(str(place[0]), str(place[1])): found for place, found in runs.groupby(["dataset", "row"])}
+        usual, nothing = usual_spreads(runs), runs.iloc[:0]
+        pairs = runs.groupby("dataset")["pair"].nunique().to_dict()
+        for figure in (figure for figure in figures if figure.key.table == table):
+            of_row = by_row.get((figure.key.dataset, figure.key.row), nothing)
+            cells[figure.key] = make_cell(figure, of_row, pairs.get(figure.key.dataset, 0), usual)
+    return [cells[figure.key] for figure in figures]
 
 
 def read_runs(names: Sequence[str]) -> pd.DataFrame:
@@ -136,15 +140,12 @@ def usual_spreads(runs: pd.DataFrame) -> dict[tuple[str, str], float]:
     return found
 
 
-def make_cell(figure: PublishedFigure, runs: pd.DataFrame, usual: Mapping[tuple[str, str], float]) -> LedgerCell:
+def make_cell(
+    figure: PublishedFigure, runs: pd.DataFrame, n_pairs: int, usual: Mapping[tuple[str, str], float]
+) -> LedgerCell:
     """Compare a figure with the runs of its row; an average needs every pair of the set."""
     key, metric = figure.key, figure.measures
-    of_set = runs[runs["dataset"] == key.dataset]
-    chosen = of_set[of_set["row"] == key.row]
-    if key.pair != AVERAGE:
-        chosen = chosen[chosen["pair"] == key.pair]
-    else:
-        chosen = _whole_seeds(chosen, of_set["pair"].nunique())
+    chosen = _whole_seeds(runs, n_pairs) if key.pair == AVERAGE else runs[runs["pair"] == key.pair]
     ours = _spread(chosen, metric)
     return LedgerCell(figure, ours, chosen["seed"].nunique(), status_of(figure, ours, usual.get((key.dataset, metric))))
 

@@ -60,9 +60,9 @@ def test_figures_in_doubt_and_on_other_data_are_not_judged(generator):
 def test_an_average_takes_whole_seeds_only(generator):
     places = [(pair, seed) for seed in (0, 1) for pair in ("2-11", "6-23")]
     rows = [{"dataset": "ucihar", "row": "softmax", "pair": p, "seed": s, "accuracy": 60.0 + s} for p, s in places]
-    cell = generator.make_cell(EXACT, pd.DataFrame(rows[:3]), {})
+    cell = generator.make_cell(EXACT, pd.DataFrame(rows[:3]), 2, {})
     assert (cell.seeds, cell.ours.mean) == (1, 60.0)
-    assert generator.make_cell(EXACT, pd.DataFrame(rows), {}).ours.mean == 60.5
+    assert generator.make_cell(EXACT, pd.DataFrame(rows), 2, {}).ours.mean == 60.5
 
 
 def test_ptb_s_macro_f1_stands_beside_the_f1_that_was_printed(generator):
@@ -70,4 +70,4 @@ def test_ptb_s_macro_f1_stands_beside_the_f1_that_was_printed(generator):
     runs = pd.DataFrame(
         [{"dataset": "ptb", "row": "softmax", "pair": "1-3", "seed": 0, "macro_f1": 45.0, "binary_f1": 70.0}]
     )
-    assert generator.make_cell(figure, runs, {}).ours.mean == 70.0
+    assert generator.make_cell(figure, runs, 1, {}).ours.mean == 70.0
