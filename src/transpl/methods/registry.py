@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transpl.methods.contract import Method
     from transpl.nn import Execution
 
-FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
+FAMILIES = ("reference", "shallow", "alignment", "pseudo-labels", "code classifier", "own")
 _ORDER = (  # as in the paper's tables; other methods follow in the order of registration
     *("no-adapt", "target-only", "deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat"),
     *("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws"),
