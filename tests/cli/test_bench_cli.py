@@ -75,6 +75,37 @@ def test_bench_then_status_then_table_then_nothing_left(command):
     assert len(err.splitlines()) == 2
 
 
+def test_another_machine_goes_on_where_the_lines_end(command, home):
+    bench = [*SMALL, *methods("no-adapt"), "--save-lines", "lines.csv"]
+    assert command(*bench)[0] == 0
+    (line,) = csv.DictReader((home / "lines.csv").read_text().splitlines())
+    assert (line["method"], line["row"]) == ("no-adapt", "no-adapt " + line["row"].partition(" ")[2])
+
+    code, _, err = command(*bench, "--seeds", "2", "--out", "other")
+    assert (code, err.splitlines()[:2]) == (0, ["1 of 2 runs have a line in lines.csv", "1 runs, 0 of them finished"])
+    assert [spec.seed for spec, _ in Store(home / "other").results()] == [1]
+
+    code, out, _ = command("table", "lines.csv", *SET, *methods("no-adapt"))
+    assert code == 0
+    assert "seeds (0, 1)" in out
+    code, _, err = command("table", "lines.csv", "--runs")
+    assert (code, err.startswith("error: --runs: ")) == (2, True)
+
+    code, _, err = command(*SMALL, *methods("no-adapt"), "--done", "no.csv")
+    assert (code, err) == (2, "error: no.csv: no such file. Check the path.\n")
+    code, out, _ = command(
+        *SMALL, *methods("no-adapt"), "--seeds", "3", "--out", "x", "--done", "lines.csv", "--dry-run"
+    )
+    assert (code, len(out.splitlines())) == (0, 2)
+
+
+def test_runs_that_a_folder_has_already_get_their_lines(command, home):
+    assert command(*SMALL, *methods("no-adapt"))[0] == 0
+    code, _, err = command(*SMALL, *methods("no-adapt"), "--save-lines", "lines.csv")
+    assert (code, err.splitlines()[0]) == (0, "1 runs, 1 of them finished")
+    assert len((home / "lines.csv").read_text().splitlines()) == 2
+
+
 def test_a_dry_run_lists_and_does_nothing(command, home):
     code, out, _ = command(*SMALL, *methods("no-adapt", "softmax"), "--dry-run")
     assert code == 0

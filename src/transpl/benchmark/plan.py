@@ -353,6 +353,11 @@ def short_digest(value: Any) -> str:
     return hash_json(value)[:_DIGEST_LENGTH]
 
 
+def run_identity(method: str, settings: Mapping[str, Any]) -> str:
+    """Equal for runs that differ only in data, pair, seed and goal."""
+    return short_digest([method, dict(settings)])
+
+
 def data_fingerprint(dataset: Dataset) -> str:
     """A short name for every window, label, domain and split of a data set."""
     arrays = (dataset.X, dataset.y, dataset.domain_ids, dataset.split)
