@@ -319,6 +319,7 @@ def setting_names(method: str) -> set[str]:
 def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
     """Settings as they are recorded in a `RunSpec`: plain values without the seed; 1 and 1.0 are the same fraction."""
     fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    fractions -= settings.recorded_if_changed  # of a library, to which 1 and 1.0 may be different
     return {
         name: float(value) if name in fractions and type(value) is int else value
         for name, value in recorded(settings).items()

@@ -130,6 +130,7 @@ def run_method(
             "python": platform.python_version(),
             "transpl": __version__,
             **{name: version(name) for name in _PACKAGES},
+            **method.library_versions,
         },
         fingerprint=_fingerprint(arrays, method.history),
         cpu_seconds=cpu,

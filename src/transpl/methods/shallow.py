@@ -100,6 +100,7 @@ class ShallowMethod(Method):
         self._classifier: Any = None
         self._source: Standardiser | None = None
         self._target: Standardiser | None = None
+        self._classes: NDArray[np.int64] = np.empty(0, np.int64)  # of the source's windows
         self._n_classes = 0
 
     @abstractmethod
@@ -115,9 +116,10 @@ class ShallowMethod(Method):
         """Learn from labelled source windows; none need to be held out."""
         self._check_lengths("source", source.windows)
         standardiser = Standardiser.fit(self.rows_are, source.windows)
+        classes, y = np.unique(source.y, return_inverse=True)  # some classifiers want numbers without gaps
         with self._threads():
-            self._classifier = self.make_classifier().fit(standardiser.rows(source.windows), source.y)
-        self._source, self._target, self._n_classes = standardiser, None, source.n_classes
+            self._classifier = self.make_classifier().fit(standardiser.rows(source.windows), y)
+        self._source, self._target, self._classes, self._n_classes = standardiser, None, classes, source.n_classes
 
     def start_from(self, model: SourceModel) -> None:
         """Learn from the rows of a source model; its network is not needed."""
@@ -164,13 +166,12 @@ class ShallowMethod(Method):
 
     def _probabilities(self, standardiser: Standardiser, windows: Windows) -> Floats:
         """p(y | x), (n, K); a class without source windows has 0."""
-        rows, classes = standardiser.rows(windows), self._classifier.classes_
-        p = np.zeros((len(windows), self.n_classes))
+        rows, p = standardiser.rows(windows), np.zeros((len(windows), self.n_classes))
         with self._threads():
             if hasattr(self._classifier, "predict_proba"):
-                p[:, classes] = self._classifier.predict_proba(rows)
+                p[:, self._classes] = self._classifier.predict_proba(rows)
             else:
-                p[np.arange(len(windows)), self._classifier.predict(rows)] = 1
+                p[np.arange(len(windows)), self._classes[self._classifier.predict(rows)]] = 1
         return p
 
     def _threads(self) -> AbstractContextManager[Any]:
