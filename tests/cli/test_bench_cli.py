@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 from command_line import transpl
@@ -73,6 +74,37 @@ def test_bench_then_status_then_table_then_nothing_left(command):
     code, _, err = command(*SMALL, *methods("no-adapt", "softmax"), "--seeds", "2")
     assert (code, err.splitlines()[0]) == (0, "4 runs, 4 of them finished")
     assert len(err.splitlines()) == 2
+
+
+def test_another_machine_goes_on_where_the_lines_end(command, home):
+    bench = [*SMALL, *methods("no-adapt"), "--save-lines", "lines.csv"]
+    assert command(*bench)[0] == 0
+    (line,) = csv.DictReader((home / "lines.csv").read_text().splitlines())
+    assert line["row"].split()[0] == line["method"] == "no-adapt"
+    assert "max_epochs=2" in line["row"].split()
+
+    code, _, err = command(*bench, "--seeds", "2", "--out", "other")
+    assert (code, err.splitlines()[:2]) == (0, ["1 of 2 runs have a line in lines.csv", "1 runs, 0 of them finished"])
+    assert [spec.seed for spec, _ in Store(home / "other").results()] == [1]
+
+    code, out, _ = command("table", "lines.csv", *SET, *methods("no-adapt"))
+    assert code == 0
+    assert "seeds (0, 1)" in out
+    code, _, err = command("table", "lines.csv", "--runs")
+    assert (code, err.startswith("error: --runs: ")) == (2, True)
+
+    code, _, err = command(*SMALL, *methods("no-adapt"), "--done", "no.csv")
+    assert (code, err) == (2, "error: no.csv: no such file. Check the path.\n")
+    rest = [*SMALL, *methods("no-adapt"), "--seeds", "3", "--out", "x", "--done", "lines.csv", "--dry-run"]
+    code, out, _ = command(*rest)
+    assert (code, len(out.splitlines())) == (0, 2)
+
+
+def test_runs_that_a_folder_has_already_get_their_lines(command, home):
+    assert command(*SMALL, *methods("no-adapt"))[0] == 0
+    code, _, err = command(*SMALL, *methods("no-adapt"), "--save-lines", "lines.csv")
+    assert (code, err.splitlines()[0]) == (0, "1 runs, 1 of them finished")
+    assert len((home / "lines.csv").read_text().splitlines()) == 2
 
 
 def test_a_dry_run_lists_and_does_nothing(command, home):
@@ -152,6 +184,38 @@ def test_a_method_from_a_file_in_bench_and_table(command, home, monkeypatch):
     rows = [line.split("|")[1].strip() for line in out.splitlines() if line.startswith("| ")]
     assert rows[2:] == ["no-adapt", "counted"]
     assert "Missing runs" not in out
+
+
+def test_an_estimator_by_name_in_options_and_in_a_plan(command, home):
+    name = "sklearn:sklearn.neighbors.KNeighborsClassifier"
+    words = [*methods(name), "--set", "n_neighbors=3", "--set", "input=flat"]
+    code, _, err = command("bench", "--dataset", "small", "--pairs", "0-1", "--backend", "inline", *words)
+    assert (code, err.splitlines()[-1][:9]) == (0, "1 of 1 ru")
+    ((spec, result),) = Store(home / "transpl-bench").results()
+    assert spec.settings == {"normalise": "domain", "input": "flat", "n_neighbors": 3}
+    assert result.test["accuracy"] > 0.5
+
+    rows = f"[{{label: kNN, method: '{name}', changes: {{n_neighbors: 3, input: flat}}}}]"
+    (home / "plan.yaml").write_text(f"dataset: small\npairs: [0-1]\nrows: {rows}\n")
+    code, _, err = command("bench", "--plan", "plan.yaml", "--save-lines", "lines.csv")
+    assert (code, err.splitlines()[0]) == (0, "1 runs, 1 of them finished")
+    assert (home / "lines.csv").read_text().splitlines()[1].startswith("small,kNN,0-1,0,")
+
+    code, out, _ = command("table", "transpl-bench", *words)
+    assert (code, f"| {name} " in out) == (0, True)
+
+
+def test_reading_a_folder_imports_no_estimator(command, home, monkeypatch):
+    (home / "not_asked_for.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(home)
+    (spec,) = plan("no-adapt").runs()
+    spec = replace(spec, method="sklearn:not_asked_for.Estimator")
+    store = Store(home / "runs")
+    store.plan([spec])
+    keep(store, spec)
+    for words in (["table", "runs"], ["bench", "--out", "runs", "--status"], ["report", "runs"]):
+        assert command(*words)[0] == 0
+    assert "not_asked_for" not in sys.modules
 
 
 @pytest.mark.filterwarnings("default")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         only_methods,
         read_plans,
         rows_of,
+        run_identity,
         settings_of,
         settings_without_seed,
         with_changes,
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
     from transpl.benchmark.rendering import TableData, render
     from transpl.benchmark.run import compare
+    from transpl.benchmark.run_lines import add_lines, finished_runs, line_of, row_names, saving_lines
     from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
     from transpl.benchmark.score_tables import (
         TableQuery,
         pair_table_from,
         paper_table_from,
-        run_identity,
         runs_as_csv,
         scores_by_pair,
     )
@@ -69,8 +70,11 @@ __all__ = [
     "Store",
     "TableData",
     "TableQuery",
+    "add_lines",
     "compare",
+    "finished_runs",
     "import_plugins",
+    "line_of",
     "missing_lines",
     "only_methods",
     "pair_table_from",
@@ -80,10 +84,12 @@ __all__ = [
     "read_plans",
     "render",
     "restore_run",
+    "row_names",
     "rows_of",
     "run_identity",
     "run_plan",
     "runs_as_csv",
+    "saving_lines",
     "scores_by_pair",
     "settings_of",
     "settings_without_seed",
@@ -102,13 +108,14 @@ _MODULES = {
     "paper_tables": ("PaperTable", "paper_table"),
     "plan": (
         *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
-        *("settings_of", "settings_without_seed", "with_changes"),
+        *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
     ),
     "plugins": ("import_plugins",),
     "status": ("missing_lines", "show_progress", "status_lines"),
     "protocol": ("Evaluator", "Pair", "split_pair"),
     "rendering": ("TableData", "render"),
     "run": ("compare",),
+    "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
     "runner": ("RunOutcome", "restore_run", "run_plan"),
     "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
     "store": ("Result", "Store"),
@@ -116,7 +123,6 @@ _MODULES = {
         "TableQuery",
         "pair_table_from",
         "paper_table_from",
-        "run_identity",
         "runs_as_csv",
         "scores_by_pair",
     ),

@@ -338,6 +338,7 @@ def setting_names(method: str) -> set[str]:
 def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
     """Settings as they are recorded in a `RunSpec`: plain values without the seed; 1 and 1.0 are the same fraction."""
     fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    fractions -= settings.recorded_if_changed  # of a library, to which 1 and 1.0 may be different
     return {
         name: float(value) if name in fractions and type(value) is int else value
         for name, value in recorded(settings).items()
@@ -370,6 +371,11 @@ def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterab
 def short_digest(value: Any) -> str:
     """A short name for plain values: the same on every machine for equal values."""
     return hash_json(value)[:_DIGEST_LENGTH]
+
+
+def run_identity(method: str, settings: Mapping[str, Any], normalise: str = "none") -> str:
+    """Equal for runs that differ only in data, pair, seed and goal."""
+    return short_digest([method, dict(settings), normalise])
 
 
 def data_fingerprint(dataset: Dataset) -> str:

@@ -108,10 +108,11 @@ def run_method(
     model = method.source_for(model)
     if method.starts_from_source:
         model.train()  # before the clock starts: methods share the model, whose own time is recorded
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     method.start_from(model)
     started = time.perf_counter()
     answers = (_adapt if goal == "adapt" else _label)(method, pair, evaluator)
+    cpu = time.process_time() - cpu
     probabilities, arrays = answers.probabilities, answers.arrays()
     result = replace(
         blank,
@@ -129,8 +130,10 @@ def run_method(
             "python": platform.python_version(),
             "transpl": __version__,
             **{name: version(name) for name in _PACKAGES},
+            **method.library_versions,
         },
         fingerprint=_fingerprint(arrays, method.history),
+        cpu_seconds=cpu,
     )
     return FinishedRun(result, arrays)
 

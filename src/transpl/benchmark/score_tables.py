@@ -19,9 +19,10 @@ from transpl.benchmark.measures import (
     spread_over_seeds,
 )
 from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row, RunSpec, short_digest, with_changes
+from transpl.benchmark.plan import Plan, Row, RunSpec, run_identity, with_changes
 from transpl.benchmark.published import AVERAGE, PublishedFigure, published_figure
 from transpl.benchmark.rendering import Cell, Column, TableData, TableRow
+from transpl.benchmark.run_lines import identity_of_row, runs_of_lines
 from transpl.benchmark.selection import DEFAULT_RULE, RULES, select_best
 from transpl.benchmark.store import Result, Store, package_versions
 from transpl.datasets.pairs import PUBLISHED
@@ -108,21 +109,28 @@ class SelectedRun:
 
 
 class RunIndex:
-    """The planned and finished runs of a folder, found by the rows of a plan.
+    """The planned and finished runs of a folder, or the lines of a file, found by the rows of a plan.
 
     data : beginnings of fingerprints; restricts the data sets that have such a version to it
     """
 
-    def __init__(self, folder: Path, data: Sequence[str] = ()) -> None:
-        known, versions = Store(folder).known(), tuple(data)
+    def __init__(self, path: Path, data: Sequence[str] = ()) -> None:
+        known: dict[str, tuple[RunSpec, Result | None]]
+        if Path(path).is_file():
+            lines = runs_of_lines(path)
+            known = {key: (spec, result) for key, (_, spec, result) in lines.items()}
+            self._identities = {key: identity for key, (identity, _, _) in lines.items()}
+        else:
+            known = Store(path).known()
+            self._identities = {
+                key: run_identity(spec.method, spec.settings, spec.normalise) for key, (spec, _) in known.items()
+            }
+        versions = tuple(data)
         restricted = {spec.dataset for spec, _ in known.values() if versions and spec.data.startswith(versions)}
         self.runs = {
             digest: (spec, result)
             for digest, (spec, result) in known.items()
             if spec.dataset not in restricted or spec.data.startswith(versions)
-        }
-        self._identities = {
-            digest: run_identity(spec.method, spec.settings, spec.normalise) for digest, (spec, _) in self.runs.items()
         }
 
     def datasets(self) -> list[str]:
@@ -136,7 +144,7 @@ class RunIndex:
 
     def rows(self, plan: Plan, rule: str) -> dict[str, list[SelectedRun]]:
         """The runs of every row by its label; a pair and seed that any row has is missing in a row without it."""
-        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == plan.dataset)
+        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == plan.dataset and spec.data)
         if len(versions) > 1:
             got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
             expected = f"runs on one version of {plan.dataset}"
@@ -156,32 +164,33 @@ class RunIndex:
         """The finished runs of a plan's methods whose settings no row has."""
         wanted = {identity for row in plan.rows for identity in _identities(plan, row)}
         methods = {row.method for row in plan.rows}
-        specs = [spec for spec, _ in self.finished(plan.dataset) if spec.method in methods]
-        return [spec for spec in specs if self._identities[spec.digest] not in wanted]
+        return [
+            spec
+            for key, (spec, result) in sorted(self.runs.items())
+            if result is not None
+            and spec.dataset == plan.dataset
+            and spec.method in methods
+            and self._identities[key] not in wanted
+        ]
 
     def _select(self, plan: Plan, row: Row, rule: str) -> dict[tuple[int, int, int], SelectedRun]:
         """(source, target, seed) -> run."""
         wanted = _identities(plan, row)
-        groups: dict[tuple[int, int, int], list[RunSpec]] = {}
-        for digest, (spec, _) in self.runs.items():
-            fits = spec.dataset == plan.dataset and self._identities[digest] in wanted
+        groups: dict[tuple[int, int, int], list[str]] = {}
+        for key, (spec, _) in self.runs.items():
+            fits = spec.dataset == plan.dataset and self._identities[key] in {*wanted, identity_of_row(row.label)}
             if fits and spec.goal in (row.goal, "adapt"):  # a run that adapts has labels too
-                groups.setdefault((spec.source, spec.target, spec.seed), []).append(spec)
+                groups.setdefault((spec.source, spec.target, spec.seed), []).append(key)
         selected = {}
-        for place, specs in groups.items():
-            exact = [spec for spec in specs if spec.goal == row.goal] or specs
-            done = {spec.digest: result for spec in exact if (result := self.runs[spec.digest][1]) is not None}
+        for place, keys in groups.items():
+            exact = [key for key in keys if self.runs[key][0].goal == row.goal] or keys
+            done = {key: result for key in exact if (result := self.runs[key][1]) is not None}
             if len(done) < len(wanted):  # selecting among some of the candidates would be another rule
-                selected[place] = SelectedRun(exact[0], None)
+                selected[place] = SelectedRun(self.runs[exact[0]][0], None)
                 continue
             best = next(iter(done)) if len(done) == 1 else select_best({d: r.risks for d, r in done.items()}, rule)
             selected[place] = SelectedRun(*self.runs[best])
         return selected
-
-
-def run_identity(method: str, settings: Mapping[str, Any], normalise: str = "none") -> str:
-    """Equal for runs that differ only in data, pair, seed and goal."""
-    return short_digest([method, dict(settings), normalise])
 
 
 def _identities(plan: Plan, row: Row) -> set[str]:

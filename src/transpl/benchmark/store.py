@@ -57,6 +57,8 @@ class Result:
         Versions of Python, this package and the packages that the numbers depend on.
     fingerprint : str
         Hash of predictions, pseudo-labels and losses: equal for runs that agree to the last bit.
+    cpu_seconds : float or None
+        CPU time of the whole run, without training the source model. Runs of earlier versions do not have it.
     error : str or None
         Why there are no scores.
     """
@@ -74,6 +76,7 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
+    cpu_seconds: float | None = None
     error: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Result:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create a result from `as_dict`."""
+        values = {"cpu_seconds": None, **values}
         check_fields(cls, values)
         source, target = values["pair"]
         return cls(**{**values, "pair": (source, target)})

@@ -13,7 +13,7 @@ from transpl.cli.options import log, read_settings, setting_value, split_setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from transpl.benchmark import Plan, Store, TableQuery
+    from transpl.benchmark import Plan, RunSpec, Store, TableQuery
 
 _FAILED = 1
 
@@ -52,6 +52,12 @@ def bench(
     ] = None,
     grid: Annotated[list[str] | None, typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.")] = None,
     plugins: Plugins = None,
+    done: Annotated[
+        list[Path] | None, typer.Option(help="A CSV of --save-lines: runs that have a line in it are not made.")
+    ] = None,
+    save_lines: Annotated[
+        Path | None, typer.Option(help="CSV to which each run appends a line; runs that have one are not made.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
     backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
@@ -64,21 +70,39 @@ def bench(
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
-    from transpl.benchmark import Store, import_plugins, missing_lines, run_plan, show_progress, status_lines
+    from transpl.benchmark import (
+        Store,
+        add_lines,
+        import_plugins,
+        line_of,
+        missing_lines,
+        row_names,
+        run_plan,
+        saving_lines,
+        show_progress,
+        status_lines,
+    )
 
     store = Store(out)
     import_plugins(plugins or ())
+    plans: list[Plan] = []
     if status and not (dataset or table or plan):
         specs = _used(store, "out").planned()
     else:
         plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, normalise, change, grid)
         specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
+    files = [*(done or ()), *([save_lines] if save_lines is not None and save_lines.exists() else ())]
+    specs = _without_lines(specs, store, files)
     if status or dry_run:
         for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
             typer.echo(line)
         return
     store.plan(specs)
     log(f"{len(specs)} runs, {len(specs) - len(store.missing(specs))} of them finished")
+    names = row_names(plans)
+    if save_lines is not None:
+        finished = ((spec, result) for spec in specs if (result := store.find(spec)) is not None)
+        add_lines(save_lines, [line_of(*run, names) for run in finished])
     runs = run_plan(
         specs,
         out,
@@ -89,6 +113,8 @@ def bench(
         address=address,
         plugins=plugins or (),
     )
+    if save_lines is not None:
+        runs = saving_lines(runs, save_lines, names)
     failed = sum(done.error is not None for done in show_progress(runs, specs, out, jobs))
     log(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
     if failed:
@@ -96,7 +122,9 @@ def bench(
 
 
 def table(
-    folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(help="A folder that `transpl bench` wrote, or a CSV of its lines (--save-lines).")
+    ],
     which: Annotated[
         str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
     ] = "full",
@@ -130,7 +158,10 @@ def table(
     from transpl.benchmark import Store, TableQuery, import_plugins
 
     _check_table(which, dataset, format, metric, statistics, runs)
-    _used(Store(folder), "folder")
+    if not folder.is_file():
+        _used(Store(folder), "folder")
+    elif runs:
+        raise invalid("--runs", expected="a folder", got=folder, advice="This file has a line per run already.")
     import_plugins(plugins or ())
     query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or (), normalise)
     text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, query)
@@ -207,6 +238,17 @@ def _plans(
         Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values, normalise or "none")
         for name in rows
     ]
+
+
+def _without_lines(specs: Sequence[RunSpec], store: Store, files: Sequence[Path]) -> list[RunSpec]:
+    """The runs without a line in any of the files; those that the folder has itself stay."""
+    from transpl.benchmark import finished_runs
+
+    finished = finished_runs(files)
+    left = [spec for spec in specs if spec.digest not in finished or store.has(spec)]
+    if len(left) < len(specs):
+        log(f"{len(specs) - len(left)} of {len(specs)} runs have a line in {', '.join(map(str, files))}")
+    return left
 
 
 def _used(store: Store, argument: str) -> Store:

@@ -91,8 +91,17 @@ def settings_table(settings: type) -> list[Setting]:
 
 
 def recorded(settings: MethodSettings) -> dict[str, Any]:
-    """The values that name a run: all settings, and those of older versions that have one value left."""
-    return {**settings.retired, **asdict(settings)}
+    """The values that name a run: all settings, and those of older versions that have one value left.
+
+    Settings in `recorded_if_changed` name it only with another value than their default.
+    """
+    usual = {each.name: each.default for each in fields(settings) if each.name in settings.recorded_if_changed}
+    values = {**settings.retired, **asdict(settings)}
+    return {name: value for name, value in values.items() if name not in usual or not _is_same(value, usual[name])}
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and value == other  # 1 and 1.0 may mean different things
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,8 @@ class MethodSettings:
     known_data: ClassVar[Preset] = {}
     # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
     retired: ClassVar[Mapping[str, Any]] = {}
+    # Settings whose default belongs to a library, or that were added later: they name a run only if they are changed.
+    recorded_if_changed: ClassVar[frozenset[str]] = frozenset()
 
     random_state: int = setting(0, "seed of everything random")
 

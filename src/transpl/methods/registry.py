@@ -17,9 +17,21 @@ if TYPE_CHECKING:
     from transpl.methods.contract import Method
     from transpl.nn import Execution
 
-FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
-_ORDER = (  # as in the paper's tables; other methods follow in the order of registration
-    *("no-adapt", "target-only", "deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat"),
+SKLEARN = "sklearn:"  # before the path of an estimator, see `transpl.methods.estimators`
+FAMILIES = ("reference", "shallow", "alignment", "pseudo-labels", "code classifier", "own")
+_ORDER = (  # as in the paper's tables, with our references first; other methods follow in the order of registration
+    *(
+        "no-adapt",
+        "target-only",
+        "features-linear",
+        "features-trees",
+        "deepcoral",
+        "mmda",
+        "codats",
+        "codats-ws",
+        "sasa",
+        "raincoat",
+    ),
     *("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws"),
     *("transpl-markov", "transpl-plus", "transpl-plus-ws", "transpl-plus-groups"),
 )
@@ -100,10 +112,14 @@ def entries() -> dict[str, Entry]:
 
 
 def entry(name: str) -> Entry:
-    """One registered method; an unknown name is refused."""
+    """One registered method, or the scikit-learn estimator of `sklearn:package.module.Class`; others are refused."""
     known = entries()
+    if name.startswith(SKLEARN):
+        from transpl.methods.estimators import named_estimator  # it needs this module
+
+        return named_estimator(name)
     if name not in known:
-        expected = f"one of {', '.join(names())}"
+        expected = f"one of {', '.join(names())}, or {SKLEARN}package.module.Class"
         raise invalid("method", expected=expected, got=repr(name), advice="See `transpl methods`.")
     return known[name]
 
