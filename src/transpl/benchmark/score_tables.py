@@ -29,7 +29,7 @@ from transpl.datasets.pairs import PUBLISHED
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 RUN_KEYS = ("dataset", "row", "pair", "seed")
-_OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # rows are methods, so that others may join
+_OPEN_TABLES = ("full", "pseudo", "weak", "beyond", "cnn")  # rows are methods, so that others may join
 _SETS_OF_TWO_CLASSES = ("ptb",)
 _CSV_DECIMALS = 3
 _MOST_NAMED_SETTINGS = 6
@@ -41,8 +41,8 @@ class TableQuery:
 
     Parameters
     ----------
-    preset : str
-        Preset of the settings.
+    preset : str, optional
+        Preset of the settings. Default: the table's.
     changes : mapping
         Settings that differ from the preset.
     grid : mapping
@@ -53,17 +53,17 @@ class TableQuery:
         Only these methods; those that the table does not have become further rows. Empty: the table's own.
     data : sequence of str
         Beginnings of fingerprints, for data sets that were run in several versions.
-    normalise : str
-        How the channels were scaled, see `Plan`.
+    normalise : str, optional
+        How the channels were scaled, see `Plan`. Default: as the table says.
     """
 
-    preset: str = "paper"
+    preset: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     select: str = DEFAULT_RULE
     methods: Sequence[str] = ()
     data: Sequence[str] = ()
-    normalise: str = "none"
+    normalise: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("select", self.select, tuple(RULES))
@@ -80,14 +80,19 @@ class TableQuery:
             goal = "adapt" if table.part == "test" else "label"
             rows = [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in others]
         return Plan(
-            dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid, normalise=self.normalise
+            dataset,
+            with_changes(rows, self.changes),
+            preset=self.preset or table.preset,
+            grid=self.grid,
+            normalise=self.normalise or table.normalise,
         )
 
-    def describe(self) -> str:
+    def describe(self, table: PaperTable) -> str:
         """Sentences for the caption; empty for the paper's settings."""
-        sentences = [f"Preset {self.preset}."] if self.preset != "paper" else []
-        if self.normalise != "none":
-            sentences.append(f"Channels scaled: {self.normalise}.")
+        preset, normalise = self.preset or table.preset, self.normalise or table.normalise
+        sentences = [f"Preset {preset}."] if preset != "paper" else []
+        if normalise != "none":
+            sentences.append(f"Channels scaled: {normalise}.")
         if self.changes:
             changes = ", ".join(f"{name}={value}" for name, value in self.changes.items())
             sentences.append(f"Settings changed: {changes}.")
@@ -385,7 +390,7 @@ def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery) -> s
         f"Pairs: {'; '.join(map(_describe_pairs, blocks))}.",
         "In brackets the published figure and our difference." if table.published else "",
         "Seconds of adaptation, on one thread." if "seconds" in table.extras else "",
-        query.describe(),
+        query.describe(table),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 

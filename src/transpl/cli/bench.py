@@ -37,7 +37,7 @@ def bench(
     pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
     table: Annotated[
         str | None,
-        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook or beyond."),
+        typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook, beyond or cnn."),
     ] = None,
     plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
     preset: Annotated[
@@ -126,7 +126,7 @@ def table(
         Path, typer.Argument(help="A folder that `transpl bench` wrote, or a CSV of its lines (--save-lines).")
     ],
     which: Annotated[
-        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
+        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond, cnn or pairs.")
     ] = "full",
     dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
@@ -134,8 +134,12 @@ def table(
     metric: Annotated[
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
     ] = "accuracy",
-    preset: Annotated[str, typer.Option(help="Settings of the rows: paper, cnn, or a method's own.")] = "paper",
-    normalise: Annotated[str, typer.Option(help="How channels were scaled: none, domain or per_split.")] = "none",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of the rows: paper, cnn, or a method's own. Default: the table's.")
+    ] = None,
+    normalise: Annotated[
+        str | None, typer.Option(help="How channels were scaled: none, domain or per_split. Default: as the table.")
+    ] = None,
     change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
     grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
     select: Annotated[
@@ -225,17 +229,27 @@ def _plans(
             raise InputError("plan: a plan says itself what to run. Leave out the other options.")
         return read_plans(plan)
     changes, values = _settings_and_grid(change, grid)
+    own_preset, own_normalise = "paper", "none"
     if table is None:
         if not dataset:
             raise invalid("dataset", expected="a name", got="none", advice="Pass --dataset ucihar, or --table full.")
         rows = {name: rows_of(methods or ("all",), changes) for name in dataset}
     else:
         of_table = paper_table(table)
+        own_preset, own_normalise = of_table.preset, of_table.normalise
         names = dataset or of_table.datasets
         rows = {name: with_changes(only_methods(of_table.rows(name), methods or ()), changes) for name in names}
     chosen = tuple(parse_pair(pair) for pair in pairs or ())
     return [
-        Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values, normalise or "none")
+        Plan(
+            name,
+            rows[name],
+            chosen,
+            tuple(range(seeds or 1)),
+            preset or own_preset,
+            values,
+            normalise or own_normalise,
+        )
         for name in rows
     ]
 
