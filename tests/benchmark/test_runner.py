@@ -50,6 +50,15 @@ def files_of(folder):
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (folder / "runs").iterdir()}
 
 
+def test_scaled_channels_are_those_of_the_scaled_data_set(home):
+    plain, scaled = (replace(plan("no-adapt"), normalise=rule).runs()[0] for rule in ("none", "domain"))
+    results = {done.spec.normalise: done.result for done in run([plain, scaled], home)}
+    assert results["none"].fingerprint != results["domain"].fingerprint
+    here = {"execution": Execution("cpu", n_threads=1), "changes": dict(scaled.settings)}
+    (alone,) = compare(datasets.load("small", normalise="domain"), (0, 1), ["no-adapt"], **here)
+    assert results["domain"].fingerprint == alone.fingerprint
+
+
 def test_a_run_gives_what_compare_gives(home):
     specs = plan("softmax", "transpl", "target-only").runs()
     for done in run(specs, home):
