@@ -64,7 +64,7 @@ _CODEBOOKS = tuple(
 _BEYOND = _methods("no-adapt softmax shot t2pl transpl transpl-markov transpl-plus transpl-plus-ws")
 # What the field compares: every method on its CNN, each domain standardised, beside what needs no network.
 _CNN = _methods(
-    "no-adapt target-only deepcoral mmda codats dann cdan dirt-t sasa raincoat softmax ncp sp att shot t2pl "
+    "no-adapt target-only adabn deepcoral mmda codats dann cdan dirt-t sasa raincoat softmax ncp sp att shot t2pl "
     "features-linear features-trees"
 )
 _SETS_WITH_GROUPS = ("ptb",)  # they say which windows belong to one patient
