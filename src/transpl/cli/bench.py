@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import InputError, check_choice, invalid
-from transpl.cli.options import log, read_settings, setting_value, split_setting
+from transpl.cli.command import CHOICE, RUNNING
+from transpl.cli.options import (
+    AsJson,
+    Plugins,
+    log,
+    print_json,
+    read_seeds,
+    read_settings,
+    setting_value,
+    split_assignments,
+    split_commas,
+    split_setting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +33,13 @@ Out = Annotated[
     Path,
     typer.Option(file_okay=False, help="Folder of the results; the same folder again makes only what is missing."),
 ]
-Names = Annotated[list[str] | None, typer.Option(help="Data sets. Default with --table: all of that table.")]
-Plugins = Annotated[
-    list[str] | None, typer.Option("--import", help="A .py file or installed module that registers further methods.")
+Names = Annotated[
+    list[str] | None,
+    typer.Option(help="Data sets, as ucihar,wisdm. Default with --table: all of that table.", callback=split_commas),
+]
+Grid = Annotated[
+    list[str] | None,
+    typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.", callback=split_assignments, rich_help_panel=CHOICE),
 ]
 
 
@@ -31,45 +47,88 @@ def bench(
     out: Out = Path("transpl-bench"),
     dataset: Names = None,
     methods: Annotated[
-        list[str] | None, typer.Option(help="As in `transpl methods`, or all (that need no groups).")
+        list[str] | None,
+        typer.Option(
+            help="As no-adapt,transpl-plus (see `transpl methods`), or all (that need no groups).",
+            callback=split_commas,
+        ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
-    pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many, 3 is 0, 1 and 2; or which, as 0,1,2. Default: 1.")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(help="As 2-11,6-23. Default: all pairs of the data set.", callback=split_commas),
+    ] = None,
     table: Annotated[
         str | None,
         typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook or beyond."),
     ] = None,
-    plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file with plans, instead of the options above.", rich_help_panel=CHOICE),
+    ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Settings: paper (default), or a method's own preset such as adatime.")
+        str | None,
+        typer.Option(
+            help="Settings: paper (default), or a method's own preset such as adatime.", rich_help_panel=CHOICE
+        ),
     ] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Another setting, as max_epochs=40, for methods that have it.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Other settings, as max_epochs=40,width=16, for methods that have them.",
+            callback=split_assignments,
+            metavar="NAME=VALUE",
+        ),
     ] = None,
-    grid: Annotated[list[str] | None, typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.")] = None,
+    grid: Grid = None,
     plugins: Plugins = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
-    backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.")] = "loky",
-    address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How often a failed run is tried again.")] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto; several runs may share a GPU.")] = "cpu",
+    backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.", rich_help_panel=RUNNING)] = "loky",
+    address: Annotated[
+        str | None, typer.Option(help="Of a running dask or ray cluster.", rich_help_panel=RUNNING)
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a failed run is tried again.", rich_help_panel=RUNNING)
+    ] = 1,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda or auto; several runs may share a GPU.", rich_help_panel=RUNNING)
+    ] = "cpu",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and an estimate of time.")] = False,
     status: Annotated[bool, typer.Option("--status", help="Say what is complete, and stop.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run methods on pairs of domains; interrupted, it goes on where it was.
 
     Every result is a file of its own, written at once. A run that fails leaves a record and the others go on.
     """
-    from transpl.benchmark import Store, import_plugins, missing_lines, run_plan, show_progress, status_lines
+    from transpl.benchmark import (
+        Store,
+        import_plugins,
+        missing_lines,
+        run_plan,
+        show_progress,
+        status_facts,
+        status_lines,
+    )
 
     store = Store(out)
     import_plugins(plugins or ())
     if status and not (dataset or table or plan):
         specs = _used(store, "out").planned()
     else:
-        plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, change, grid)
+        chosen = None if seeds is None else read_seeds(seeds)
+        plans = _plans(dataset, methods, chosen, pairs, table, plan, preset, change, grid)
         specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
+    if as_json and not (status or dry_run):
+        advice = "Read results by `transpl table --json`."
+        raise invalid("--json", expected="--status or --dry-run beside it", got="neither", advice=advice)
     if status or dry_run:
+        if as_json:
+            print_json(status_facts(store, specs, jobs))
+            return
         for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
             typer.echo(line)
         return
@@ -96,20 +155,43 @@ def table(
     which: Annotated[
         str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
     ] = "full",
-    dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
-    format: Annotated[str, typer.Option(help="markdown, csv or latex.")] = "markdown",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Data sets. Default: those that have runs.", callback=split_commas)
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Only these, others than the paper's too.", callback=split_commas)
+    ] = None,
+    format: Annotated[str, typer.Option(help="markdown, csv, latex or json.")] = "markdown",
     metric: Annotated[
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
     ] = "accuracy",
-    preset: Annotated[str, typer.Option(help="Settings of the rows: paper, or a method's own preset.")] = "paper",
-    change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
-    grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
+    preset: Annotated[
+        str, typer.Option(help="Settings of the rows: paper, or a method's own preset.", rich_help_panel=CHOICE)
+    ] = "paper",
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Settings of the runs, as max_epochs=40. Default: those that the runs share.",
+            callback=split_assignments,
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    grid: Grid = None,
     select: Annotated[
-        str, typer.Option(help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.")
+        str,
+        typer.Option(
+            help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.",
+            rich_help_panel=CHOICE,
+        ),
     ] = "source_risk",
     data: Annotated[
-        list[str] | None, typer.Option(help="Fingerprint of the data, if a data set was run in several versions.")
+        list[str] | None,
+        typer.Option(
+            help="Fingerprint of the data, if a data set was run in several versions.",
+            callback=split_commas,
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table (markdown).")
@@ -119,16 +201,18 @@ def table(
     ] = False,
     plugins: Plugins = None,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
     from transpl._utils.files import write_text
     from transpl.benchmark import Store, TableQuery, import_plugins
 
-    _check_table(which, dataset, format, metric, statistics, runs)
+    form = "json" if as_json else format
+    _check_table(which, dataset, form, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
     query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or ())
-    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, query)
+    text = _table_text(folder, which, dataset or (), "runs" if runs else form, metric, query)
     if statistics:
         text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, query)
     text = text.removesuffix("\n")
@@ -152,8 +236,8 @@ def _check_table(
     if statistics and (runs or format != "markdown"):
         got = "--runs" if runs else format
         raise invalid("--statistics", expected="--format markdown", got=got, advice="Ask for them separately.")
-    if runs and (which == "pairs" or format == "latex"):
-        got = "--which pairs" if which == "pairs" else "--format latex"
+    if runs and (which == "pairs" or format in ("latex", "json")):
+        got = "--which pairs" if which == "pairs" else f"--format {format}"
         raise invalid("--runs", expected="another table, as CSV", got=got, advice="Leave one of them out.")
     if which == "pairs" and (not dataset or len(dataset) != 1):
         raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
@@ -172,7 +256,7 @@ def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, me
 def _plans(
     dataset: Sequence[str] | None,
     methods: Sequence[str] | None,
-    seeds: int | None,
+    seeds: Sequence[int] | None,
     pairs: Sequence[str] | None,
     table: str | None,
     plan: Path | None,
@@ -197,7 +281,7 @@ def _plans(
         names = dataset or of_table.datasets
         rows = {name: with_changes(only_methods(of_table.rows(name), methods or ()), changes) for name in names}
     chosen = tuple(parse_pair(pair) for pair in pairs or ())
-    return [Plan(name, rows[name], chosen, tuple(range(seeds or 1)), preset or "paper", values) for name in rows]
+    return [Plan(name, rows[name], chosen, tuple(seeds or (0,)), preset or "paper", values) for name in rows]
 
 
 def _used(store: Store, argument: str) -> Store:
