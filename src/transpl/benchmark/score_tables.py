@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from transpl._utils.errors import check_choice, invalid
+from transpl.benchmark.leaderboard import EntryIndex
 from transpl.benchmark.measures import (
     METRIC_BY_NAME,
     means_over_equal_seeds,
@@ -19,15 +21,17 @@ from transpl.benchmark.measures import (
     spread_over_seeds,
 )
 from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row, RunSpec, short_digest, with_changes
+from transpl.benchmark.plan import Plan, Row, RunSpec, settings_of, settings_without_seed, short_digest, with_changes
 from transpl.benchmark.published import AVERAGE, PublishedFigure, published_figure
 from transpl.benchmark.rendering import Cell, Column, TableData, TableRow
 from transpl.benchmark.selection import DEFAULT_RULE, RULES, select_best
 from transpl.benchmark.store import Result, Store, package_versions
 from transpl.datasets.pairs import PUBLISHED
+from transpl.methods.registry import entries, entry
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 RUN_KEYS = ("dataset", "row", "pair", "seed")
+ALL = "all"  # the table of what a folder holds
 _OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # rows are methods, so that others may join
 _SETS_OF_TWO_CLASSES = ("ptb",)
 _CSV_DECIMALS = 3
@@ -76,6 +80,11 @@ class TableQuery:
             goal = "adapt" if table.part == "test" else "label"
             rows = [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in others]
         return Plan(dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid)
+
+    def admits(self, spec: RunSpec) -> bool:
+        """Whether a run is of these methods and has these settings, as far as its method has them."""
+        same = (spec.settings.get(name, value) == value for name, value in _as_stored(self.changes).items())
+        return (not self.methods or spec.method in self.methods) and all(same)
 
     def describe(self) -> str:
         """Sentences for the caption; empty for the paper's settings."""
@@ -127,11 +136,7 @@ class RunIndex:
 
     def rows(self, plan: Plan, rule: str) -> dict[str, list[SelectedRun]]:
         """The runs of every row by its label; a pair and seed that any row has is missing in a row without it."""
-        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == plan.dataset)
-        if len(versions) > 1:
-            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
-            expected = f"runs on one version of {plan.dataset}"
-            raise invalid("data", expected=expected, got=got, advice="Name one with --data.")
+        self._check_version(plan.dataset)
         found = [self._select(plan, row, rule) for row in plan.rows]
         places = {place: run.spec for runs in found for place, run in runs.items()}
         table = {}
@@ -143,12 +148,62 @@ class RunIndex:
             ]
         return table
 
+    def held(self, dataset: str, query: TableQuery) -> dict[str, list[SelectedRun]]:
+        """The planned and finished runs of a data set by the label of their leaderboard entry."""
+        self._check_version(dataset)
+        of_set = [spec for spec, _ in self.runs.values() if spec.dataset == dataset]
+        known = entries()
+        settings_of(
+            [name for name in {spec.method for spec in of_set} if name in known], dataset, changes=query.changes
+        )
+        specs = [spec for spec in of_set if query.admits(spec)]
+        goal = "adapt" if any(spec.goal == "adapt" for spec in specs) else "label"
+        specs = [spec for spec in specs if spec.goal == goal]
+        if not specs:
+            return {}
+        rows = EntryIndex(specs)
+        groups: dict[str, dict[tuple[int, int, int], RunSpec]] = {row.label: {} for row in rows.entries}
+        for spec in specs:
+            groups[rows.of(spec).label][spec.source, spec.target, spec.seed] = spec
+        places = {place: spec for of_label in groups.values() for place, spec in of_label.items()}
+        table = {}
+        for label, of_label in groups.items():
+            one = next(iter(of_label.values()))
+            table[label] = [
+                SelectedRun(*self.runs[of_label[place].digest])
+                if place in of_label
+                else SelectedRun(replace(spec, method=one.method, settings=one.settings, goal=goal), None)
+                for place, spec in sorted(places.items(), key=lambda each: each[0])
+            ]
+        return table
+
+    def changes(self, dataset: str, methods: Collection[str]) -> dict[str, Any]:
+        """The settings, other than the paper's, that all finished runs of these methods share, where they have them."""
+        values: dict[str, list[Any]] = {}
+        changed: set[str] = set()
+        for spec, _ in self.finished(dataset):
+            if spec.method not in methods:
+                continue
+            usual = settings_without_seed(entry(spec.method).settings(dataset))
+            for name, value in spec.settings.items():
+                values.setdefault(name, []).append(value)
+                if json.dumps(usual.get(name)) != json.dumps(value):
+                    changed.add(name)
+        return {name: values[name][0] for name in sorted(changed) if all(v == values[name][0] for v in values[name])}
+
     def with_other_settings(self, plan: Plan) -> list[RunSpec]:
         """The finished runs of a plan's methods whose settings no row has."""
         wanted = {identity for row in plan.rows for identity in _identities(plan, row)}
         methods = {row.method for row in plan.rows}
         specs = [spec for spec, _ in self.finished(plan.dataset) if spec.method in methods]
         return [spec for spec in specs if self._identities[spec.digest] not in wanted]
+
+    def _check_version(self, dataset: str) -> None:
+        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == dataset)
+        if len(versions) > 1:
+            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
+            expected = f"runs on one version of {dataset}"
+            raise invalid("data", expected=expected, got=got, advice="Name one with --data.")
 
     def _select(self, plan: Plan, row: Row, rule: str) -> dict[tuple[int, int, int], SelectedRun]:
         """(source, target, seed) -> run."""
@@ -170,6 +225,11 @@ class RunIndex:
         return selected
 
 
+def _as_stored(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a stored run has them: tuples are lists there."""
+    return dict(json.loads(json.dumps(dict(changes))))
+
+
 def run_identity(method: str, settings: Mapping[str, Any]) -> str:
     """Equal for runs that differ only in data, pair, seed and goal."""
     return short_digest([method, dict(settings)])
@@ -184,17 +244,16 @@ def _identities(plan: Plan, row: Row) -> set[str]:
 class Block:
     """The part of a table that one data set fills.
 
+    plan : what the table wants; None for the table of what a folder holds
     runs : label of a row -> its runs, one per pair and seed
     """
 
     table: PaperTable
-    plan: Plan
+    dataset: str
+    query: TableQuery
+    plan: Plan | None
     runs: Mapping[str, Sequence[SelectedRun]]
     metrics: tuple[str, ...]
-
-    @property
-    def dataset(self) -> str:
-        return self.plan.dataset
 
     @property
     def pairs(self) -> list[str]:
@@ -202,6 +261,14 @@ class Block:
 
     def all_runs(self) -> Iterator[SelectedRun]:
         return (run for runs in self.runs.values() for run in runs)
+
+    def printed_as(self, label: str) -> str:
+        """The row among the published figures; "" for runs that do not have the paper's settings."""
+        if self.plan is not None:
+            return label
+        spec = self.runs[label][0].spec
+        usual = run_identity(spec.method, settings_without_seed(entry(spec.method).settings(spec.dataset)))
+        return spec.method if run_identity(spec.method, spec.settings) == usual else ""
 
     def value(self, result: Result, metric: str) -> float:
         """What the table shows of a run."""
@@ -224,18 +291,48 @@ class Block:
 
 def _make_block(table: PaperTable, index: RunIndex, dataset: str, query: TableQuery) -> Block:
     plan = query.plan(table, dataset)
+    return Block(table, dataset, query, plan, index.rows(plan, query.select), _metrics(table, index, dataset))
+
+
+def _metrics(table: PaperTable, index: RunIndex, dataset: str) -> tuple[str, ...]:
     scores = (part_scores(table.part, result) for _, result in index.finished(dataset))
     two_classes = dataset in _SETS_OF_TWO_CLASSES or any("binary_f1" in found for found in scores)
-    metrics = ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
-    return Block(table, plan, index.rows(plan, query.select), metrics)
+    return ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
+
+
+def _held_block(index: RunIndex, dataset: str, query: TableQuery) -> Block:
+    """What the folder holds of a data set; published figures only beside rows with the paper's settings."""
+    runs = index.held(dataset, query)
+    labels_only = any(run.spec.goal == "label" for of_row in runs.values() for run in of_row)
+    part, published = ("labels", "pseudo") if labels_only else ("test", "full")
+    table = PaperTable(ALL, "What was run", part, lambda _: (), published=published)
+    return Block(table, dataset, query, None, runs, _metrics(table, index, dataset))
 
 
 def _make_blocks(which: str, index: RunIndex, datasets: Sequence[str], query: TableQuery) -> list[Block]:
     """A table by data set. Default: the table's data sets that the folder has and the user's own, or else all."""
-    table, known = paper_table(which), index.datasets()
+    known = index.datasets()
+    if which == ALL:
+        return [block for name in datasets or known if (block := _held_block(index, name, query)).runs]
+    table = paper_table(which)
     if not datasets:
         datasets = [name for name in table.datasets if name in known] + [name for name in known if name not in SETS]
-    return [_make_block(table, index, name, query) for name in datasets or table.datasets]
+    return [
+        _make_block(table, index, name, _found_settings(table, index, name, query))
+        for name in datasets or table.datasets
+    ]
+
+
+def _found_settings(table: PaperTable, index: RunIndex, dataset: str, query: TableQuery) -> TableQuery:
+    """The query with the settings that the runs have, if it names none and no run has the paper's."""
+    if query.changes or query.grid or query.preset != TableQuery.preset:
+        return query
+    plan = query.plan(table, dataset)
+    if any(run.result for runs in index.rows(plan, query.select).values() for run in runs):
+        return query
+    own = {name for row in plan.rows for name in row.changes}
+    changes = index.changes(dataset, {row.method for row in plan.rows})
+    return replace(query, changes={name: value for name, value in changes.items() if name not in own})
 
 
 # Tables
@@ -263,26 +360,32 @@ def paper_table_from(
         See `transpl.benchmark.render`.
     """
     query = query or TableQuery()
-    index, table = RunIndex(folder, query.data), paper_table(which)
+    index = RunIndex(folder, query.data)
     blocks = _make_blocks(which, index, datasets, query)
+    if not blocks:
+        advice = "Name other methods, settings or data sets, or leave them out."
+        raise invalid("runs", expected="some of these methods, settings and data sets", got="none", advice=advice)
     columns = [(block, METRIC_BY_NAME[metric]) for block in blocks for metric in block.metrics]
 
     def cell(block: Block, label: str, metric: str) -> Cell | None:
         if label not in block.runs:
             return None
-        published = table.published and _find_published(table.published, block.dataset, label, metric)
-        return block.cell(block.runs[label], metric, published or None)
+        printed = block.table.published
+        published = (
+            None if printed is None else _find_published(printed, block.dataset, block.printed_as(label), metric)
+        )
+        return block.cell(block.runs[label], metric, published)
+
+    table, rows = blocks[0].table, list(dict.fromkeys(label for block in blocks for label in block.runs))
+    cells = {(label, i): cell(block, label, metric.name) for label in rows for i, (block, metric) in enumerate(columns)}
 
     return TableData(
         title=table.title,
-        caption=_caption(table, blocks, query),
+        caption=_caption(table, blocks, query, cells.values()),
         columns=tuple(
             Column(metric.heading, block.dataset, metric.decimals, metric.better) for block, metric in columns
         ),
-        rows=tuple(
-            TableRow(label, tuple(cell(block, label, metric.name) for block, metric in columns))
-            for label in dict.fromkeys(label for block in blocks for label in block.runs)
-        ),
+        rows=tuple(TableRow(label, tuple(cells[label, i] for i in range(len(columns)))) for label in rows),
         missing_runs=_missing_runs(blocks),
         notes=_notes(index, blocks),
         label=f"tab:{which}",
@@ -302,11 +405,12 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", query:
         runs = (run for run in block.runs[label] if pair in (run.spec.pair, AVERAGE))
         return block.cell(runs, metric, _find_published("pairs", dataset, label, metric, pair))
 
+    cells = {(label, pair): cell(label, pair) for label in block.runs for pair in columns}
     return TableData(
         title=f"{dataset}, every pair: {METRIC_BY_NAME[metric].heading}",
-        caption=_caption(block.table, [block], query),
+        caption=_caption(block.table, [block], query, cells.values()),
         columns=tuple(map(Column, columns)),
-        rows=tuple(TableRow(label, tuple(cell(label, pair) for pair in columns)) for label in block.runs),
+        rows=tuple(TableRow(label, tuple(cells[label, pair] for pair in columns)) for label in block.runs),
         missing_runs=_missing_runs([block]),
         notes=_notes(index, [block]),
         label=f"tab:pairs-{dataset}-{metric.replace('_', '-')}",
@@ -358,16 +462,18 @@ def _find_published(table: str, dataset: str, label: str, metric: str, pair: str
 # Captions and notes
 
 
-def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery) -> str:
+def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery, cells: Iterable[Cell | None]) -> str:
     part = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
     seeds = sorted({run.spec.seed for block in blocks for run in block.all_runs()})
     sentences = [
         f"Percent on {part}: mean over pairs, then mean ± standard deviation over seeds "
         f"({', '.join(map(str, seeds)) or 'none'}).",
         f"Pairs: {'; '.join(map(_describe_pairs, blocks))}.",
-        "In brackets the published figure and our difference." if table.published else "",
+        "In brackets the published figure and our difference."
+        if any(cell is not None and cell.published is not None for cell in cells)
+        else "",
         "Seconds of adaptation, on one thread." if "seconds" in table.extras else "",
-        query.describe(),
+        *dict.fromkeys(block.query.describe() for block in blocks),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -398,9 +504,12 @@ def _notes(index: RunIndex, blocks: Sequence[Block]) -> tuple[str, ...]:
     """What the folder has besides the table, and several versions of one package."""
     settings, methods = [], []
     for block in blocks:
+        if block.plan is None:
+            continue
         if others := index.with_other_settings(block.plan):
-            what = f"finished runs of these methods have other settings{_describe_settings(block, others)}"
-            settings.append(f"{block.dataset}: {len(others)} {what} and are not in this table.")
+            what = f"finished runs of these methods have other settings{_describe_settings(block.plan, others)}"
+            how = "See them with --set, or all runs without --which."
+            settings.append(f"{block.dataset}: {len(others)} {what} and are not in this table. {how}")
         shown = {row.method for row in block.plan.rows}
         counts = Counter(spec.method for spec, _ in index.finished(block.dataset))
         if unused := [f"{method} ({n})" for method, n in sorted(counts.items()) if method not in shown]:
@@ -411,9 +520,9 @@ def _notes(index: RunIndex, blocks: Sequence[Block]) -> tuple[str, ...]:
     return (*settings, *methods, *([f"Runs were made with several versions: {mixed}."] if mixed else []))
 
 
-def _describe_settings(block: Block, specs: Iterable[RunSpec]) -> str:
+def _describe_settings(plan: Plan, specs: Iterable[RunSpec]) -> str:
     """As " (max_epochs=2, width=16)": what to pass with --set to see these runs."""
-    shown = {row.method: block.plan.settings_for(row)[0] for row in reversed(block.plan.rows)}
+    shown = {row.method: plan.settings_for(row)[0] for row in reversed(plan.rows)}
     different = dict.fromkeys(
         f"{name}={value}"
         for spec in specs

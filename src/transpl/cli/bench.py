@@ -153,8 +153,12 @@ def bench(
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder that `transpl bench` wrote.")],
     which: Annotated[
-        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond or pairs.")
-    ] = "full",
+        str | None,
+        typer.Option(
+            help="A table of the paper: full, pseudo, weak, ablation, patch, codebook, beyond or pairs.",
+            show_default="all: what the folder holds",
+        ),
+    ] = None,
     dataset: Annotated[
         list[str] | None, typer.Option(help="Data sets. Default: those that have runs.", callback=split_commas)
     ] = None,
@@ -208,13 +212,15 @@ def table(
     from transpl.benchmark import Store, TableQuery, import_plugins
 
     form = "json" if as_json else format
-    _check_table(which, dataset, form, metric, statistics, runs)
+    if which is None:
+        which = "full" if grid or preset != "paper" else "all"
+    _check_table(which, form, metric, statistics, runs)
     _used(Store(folder), "folder")
     import_plugins(plugins or ())
     query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or ())
     text = _table_text(folder, which, dataset or (), "runs" if runs else form, metric, query)
     if statistics:
-        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, query)
+        text += "\n" + _statistics(folder, "all" if which == "pairs" else which, dataset or (), metric, query)
     text = text.removesuffix("\n")
     if out is None:
         typer.echo(text)
@@ -223,14 +229,12 @@ def table(
         log(f"wrote {out}")
 
 
-def _check_table(
-    which: str, dataset: Sequence[str] | None, format: str, metric: str, statistics: bool, runs: bool
-) -> None:
+def _check_table(which: str, format: str, metric: str, statistics: bool, runs: bool) -> None:
     from transpl.benchmark.paper_tables import TABLES
     from transpl.benchmark.rendering import FORMATS
-    from transpl.benchmark.score_tables import SCORES
+    from transpl.benchmark.score_tables import ALL, SCORES
 
-    check_choice("which", which, (*TABLES, "pairs"))
+    check_choice("which", which, (*TABLES, "pairs", ALL))
     check_choice("format", format, FORMATS)
     check_choice("metric", metric, SCORES)
     if statistics and (runs or format != "markdown"):
@@ -239,8 +243,6 @@ def _check_table(
     if runs and (which == "pairs" or format in ("latex", "json")):
         got = "--which pairs" if which == "pairs" else f"--format {format}"
         raise invalid("--runs", expected="another table, as CSV", got=got, advice="Leave one of them out.")
-    if which == "pairs" and (not dataset or len(dataset) != 1):
-        raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
 
 
 def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, query: TableQuery) -> str:
@@ -249,8 +251,19 @@ def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, me
     if form == "runs":
         return runs_as_csv(folder, which, datasets, query)
     if which == "pairs":
-        return render(pair_table_from(folder, datasets[0], metric, query), form)
+        return render(pair_table_from(folder, _one_dataset(folder, datasets, query), metric, query), form)
     return render(paper_table_from(folder, which, datasets, query), form)
+
+
+def _one_dataset(folder: Path, datasets: Sequence[str], query: TableQuery) -> str:
+    """The data set of a table of pairs: the one named, or the only one there is."""
+    from transpl.benchmark.score_tables import RunIndex
+
+    known = list(datasets) or RunIndex(folder, query.data).datasets()
+    if len(known) != 1:
+        got = ", ".join(known) or "none"
+        raise invalid("dataset", expected="one data set for pairs", got=got, advice="Pass --dataset ucihar.")
+    return known[0]
 
 
 def _plans(
@@ -297,17 +310,17 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, query))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
-    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, corrected p:")
+    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, p:")
     for test in found.tests:
         if test.first == found.methods[0]:
             pairs = f"{test.wins}-{test.ties}-{test.losses}"
-            lines.append(f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}")
-    lines.append(
-        "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
-    )
-    if found.least_possible_p >= found.alpha:
-        least = f"{found.least_possible_p:.3f}"
-        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least}")
+            lines.append(f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p:.3f}  {test.second}")
+    lines.append("not told apart: " + ("; ".join(", ".join(group) for group in found.groups) or "none"))
+    if found.too_few_pairs:
+        lines.append("no two of them can be, however large the differences: there are too few pairs")
+    else:
+        least = f"{found.critical_difference:.2f}"
+        lines.append(f"told apart are average ranks that differ by {least} or more (Nemenyi's test, ranks shuffled)")
     return "\n".join(lines)
 
 
