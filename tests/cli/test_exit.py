@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -33,7 +34,7 @@ def raising(error):
 ENDS = {
     "nothing wrong": (lambda: None, 0, ""),
     "a part failed": (lambda: 1, 1, ""),
-    "Ctrl-C": (lambda: 130, 130, "interrupted. Run the same command again"),
+    "Ctrl-C": (lambda: 130, 130, "interrupted. The same command"),
     "input": (
         raising(invalid("X", expected="a", got="b\nc", advice="Do d.")),
         2,
@@ -51,7 +52,7 @@ ENDS = {
     ),
     "no file named": (raising(OSError("odd\nthing")), 1, "error: OSError: odd thing"),
     "inside": (raising(RuntimeError("broken\n  twice")), 1, "error: RuntimeError: broken twice"),
-    "told to leave": (lambda: os.kill(os.getpid(), signal.SIGTERM), 128 + signal.SIGTERM, "interrupted. Run the same"),
+    "told to leave": (lambda: os.kill(os.getpid(), signal.SIGTERM), 128 + signal.SIGTERM, "interrupted. The same"),
 }
 
 
@@ -120,7 +121,7 @@ def typed(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
         (["adopt"], "adopt", ""),
         (["datasets", "cook"], "cook", "datasets"),
         (["bench", "--out", __file__], "--out", "bench"),
-        (["bench", "--seeds", "x"], "--seeds", "bench"),
+        (["bench", "--jobs", "x"], "--jobs", "bench"),
         (["monitor", "--json", "--model"], "--model", "monitor"),
     ],
 )
@@ -146,9 +147,18 @@ def test_a_similar_option_is_named(monkeypatch, capsys):
     assert "--epochs" in err
 
 
-@pytest.mark.parametrize("words", [[], ["datasets"]])
-def test_no_command_at_all_is_answered_with_the_help(monkeypatch, capsys, words):
-    code, out, err = typed(monkeypatch, capsys, *words)
+def test_no_command_at_all_shows_what_one_needs_first(monkeypatch, capsys):
+    code, out, err = typed(monkeypatch, capsys)
+    assert (code, err) == (0, "")
+    commands = re.findall(r"^  transpl (\w+)  +\S", out, flags=re.M)
+    assert commands[0] == "demo"
+    assert len(commands) == 5
+    assert {"adapt", "predict"} <= set(commands)
+    assert "transpl --help" in out
+
+
+def test_no_command_of_a_group_is_answered_with_its_help(monkeypatch, capsys):
+    code, out, err = typed(monkeypatch, capsys, "datasets")
     assert code == 2
     assert "Usage:" in out + err
     assert "error:" not in err

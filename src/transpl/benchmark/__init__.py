@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         scores_by_pair,
     )
     from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
-    from transpl.benchmark.status import missing_lines, show_progress, status_lines
+    from transpl.benchmark.status import missing_lines, show_progress, status_facts, status_lines
     from transpl.benchmark.store import Result, Store
 
 __all__ = [
@@ -96,6 +96,7 @@ __all__ = [
     "show_progress",
     "split_pair",
     "statistics_over_pairs",
+    "status_facts",
     "status_lines",
     "with_changes",
 ]
@@ -111,7 +112,7 @@ _MODULES = {
         *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
     ),
     "plugins": ("import_plugins",),
-    "status": ("missing_lines", "show_progress", "status_lines"),
+    "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
     "protocol": ("Evaluator", "Pair", "split_pair"),
     "rendering": ("TableData", "render"),
     "run": ("compare",),

@@ -386,7 +386,14 @@ class EntryIndex:
         return self._entries[self._key(spec)]
 
     def _key(self, spec: RunSpec) -> _Key:
-        changes = changes_between(_as_text(spec.settings), self._defaults[spec.method, spec.dataset])
+        settings, usual = _as_text(spec.settings), self._defaults[spec.method, spec.dataset]
+        candidates = [
+            {**({} if name == "paper" else {"preset": name}), **changes_between(settings, values)}
+            for name, values in usual.items()
+        ]
+        changes = min(candidates, key=len)
+        if spec.normalise != "none":
+            changes["normalise"] = spec.normalise
         return spec.method, spec.goal, tuple(sorted(changes.items()))
 
 
@@ -396,8 +403,8 @@ def changes_between(settings: Mapping[str, str], defaults: Mapping[str, str]) ->
     return {name: value for name, value in every.items() if defaults.get(name) != value}
 
 
-def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[str, str]]:
-    """(method, data set) -> the paper's settings, as text.
+def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
+    """(method, data set) -> preset -> its settings, as text.
 
     For a method that is not registered (its plugin is not loaded) these are the settings that all its runs on the data
     set have in common.
@@ -407,9 +414,12 @@ def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[st
         groups.setdefault((spec.method, spec.dataset), []).append(spec)
     known = entries()
     return {
-        (method, dataset): _as_text(settings_without_seed(known[method].settings(dataset)))
+        (method, dataset): {
+            preset: _as_text(settings_without_seed(known[method].settings(dataset, preset)))
+            for preset in known[method].method.Settings.preset_names()
+        }
         if method in known
-        else _in_all([_as_text(spec.settings) for spec in found])
+        else {"paper": _in_all([_as_text(spec.settings) for spec in found])}
         for (method, dataset), found in groups.items()
     }
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -140,22 +140,32 @@ def saving_lines(outcomes: Iterable[RunOutcome], path: Path, names: RowNames) ->
         yield outcome
 
 
-def runs_of_lines(path: Path) -> dict[str, tuple[str, RunSpec, Result]]:
-    """By a name of its own for each run in a file: what identifies its row, its spec without settings, its scores.
+class LineRun(NamedTuple):
+    """The run of a line.
 
-    A row is identified by the digest of method and settings, or, in lines of earlier versions, by its name. These
-    lines are left out where a run of that row has a newer one.
+    identity : of its row: the digest of method and settings, or, in lines of earlier versions, its name
+    label : of its row, with backbone and scaling where they are not the paper's
+    spec : without settings
     """
-    found: dict[str, tuple[str, RunSpec, Result]] = {}
+
+    identity: str
+    label: str
+    spec: RunSpec
+    result: Result
+
+
+def runs_of_lines(path: Path) -> dict[str, LineRun]:
+    """The runs of a file, each under a name of its own; of an earlier version only where no newer one replaces them."""
+    found: dict[str, LineRun] = {}
     newer: set[str] = set()
     for i, line in enumerate(read_lines(path), start=2):
         try:
-            identity, spec, result = _parse(line)
+            run = _parse(line)
         except (InputError, ValueError) as error:
             raise unreadable_file(path, problem=f"line {i} is not a run ({error})", advice="Correct it.") from None
         usual = {"backbone": BACKBONES[0], "normalise": "none"}
         place = " ".join(line.get(name) or usual.get(name, "") for name in PLACE)
-        found[line.get("run") or place] = (identity, spec, result)
+        found[line.get("run") or place] = run
         if line.get("run"):
             newer.add(place)
     return {key: run for key, run in found.items() if key not in newer}
@@ -166,7 +176,7 @@ def identity_of_row(label: str) -> str:
     return f"row {label}"
 
 
-def _parse(line: Line) -> tuple[str, RunSpec, Result]:
+def _parse(line: Line) -> LineRun:
     def number(name: str) -> float | None:
         return float(line[name]) if line.get(name) else None
 
@@ -187,4 +197,7 @@ def _parse(line: Line) -> tuple[str, RunSpec, Result]:
         "cpu_seconds": number("cpu_seconds"),
     }
     result = Result(spec.dataset, (source, target), method, spec.seed, {}, **values)
-    return line.get("settings") or identity_of_row(line["row"]), spec, result
+    backbone = line.get("backbone") or BACKBONES[0]
+    parts = [f"backbone={backbone}"] if backbone != BACKBONES[0] else []
+    parts += [f"normalise={normalise}"] if normalise != "none" else []
+    return LineRun(line.get("settings") or identity_of_row(line["row"]), ", ".join([line["row"], *parts]), spec, result)

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import InputError, check_choice, invalid
-from transpl.cli.options import log, read_settings, setting_value, split_setting
+from transpl.cli.command import CHOICE, RUNNING
+from transpl.cli.options import (
+    AsJson,
+    Plugins,
+    log,
+    print_json,
+    read_seeds,
+    read_settings,
+    setting_value,
+    split_assignments,
+    split_commas,
+    split_setting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +33,13 @@ Out = Annotated[
     Path,
     typer.Option(file_okay=False, help="Folder of the results; the same folder again makes only what is missing."),
 ]
-Names = Annotated[list[str] | None, typer.Option(help="Data sets. Default with --table: all of that table.")]
-Plugins = Annotated[
-    list[str] | None, typer.Option("--import", help="A .py file or installed module that registers further methods.")
+Names = Annotated[
+    list[str] | None,
+    typer.Option(help="Data sets, as ucihar,wisdm. Default with --table: all of that table.", callback=split_commas),
+]
+Grid = Annotated[
+    list[str] | None,
+    typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.", callback=split_assignments, rich_help_panel=CHOICE),
 ]
 
 
@@ -31,26 +47,50 @@ def bench(
     out: Out = Path("transpl-bench"),
     dataset: Names = None,
     methods: Annotated[
-        list[str] | None, typer.Option(help="As in `transpl methods`, or all (that need no groups).")
+        list[str] | None,
+        typer.Option(
+            help="As no-adapt,transpl-plus (see `transpl methods`), or all (that need no groups).",
+            callback=split_commas,
+        ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds: 3 is 0, 1 and 2. Default: 1.")] = None,
-    pairs: Annotated[list[str] | None, typer.Option(help="As 2-11. Default: all pairs of the data set.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="How many, 3 is 0, 1 and 2; or which, as 0,1,2. Default: 1.")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(help="As 2-11,6-23. Default: all pairs of the data set.", callback=split_commas),
+    ] = None,
     table: Annotated[
         str | None,
         typer.Option(help="The runs of a table: full, pseudo, weak, ablation, patch, codebook, beyond or cnn."),
     ] = None,
-    plan: Annotated[Path | None, typer.Option(help="A YAML file with plans, instead of the options above.")] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file with plans, instead of the options above.", rich_help_panel=CHOICE),
+    ] = None,
     preset: Annotated[
-        str | None, typer.Option(help="Settings: paper (default), cnn, or a method's own preset such as adatime.")
+        str | None,
+        typer.Option(
+            help="Settings: paper (default), cnn, or a method's own preset such as adatime.", rich_help_panel=CHOICE
+        ),
     ] = None,
     normalise: Annotated[
         str | None,
-        typer.Option(help="Scale channels: none (default), domain (each by its train part) or per_split (AdaTime)."),
+        typer.Option(
+            help="Scale channels: none (default), domain (each by its train part) or per_split (AdaTime).",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Another setting, as max_epochs=40, for methods that have it.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Other settings, as max_epochs=40,width=16, for methods that have them.",
+            callback=split_assignments,
+            metavar="NAME=VALUE",
+        ),
     ] = None,
-    grid: Annotated[list[str] | None, typer.Option(help="Values to try, as adapt_lr=1e-3,5e-4.")] = None,
+    grid: Grid = None,
     plugins: Plugins = None,
     done: Annotated[
         list[Path] | None, typer.Option(help="A CSV of --save-lines: runs that have a line in it are not made.")
@@ -59,12 +99,19 @@ def bench(
         Path | None, typer.Option(help="CSV to which each run appends a line; runs that have one are not made.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at the same time, one thread each.")] = 1,
-    backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.")] = "loky",
-    address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How often a failed run is tried again.")] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto; several runs may share a GPU.")] = "cpu",
+    backend: Annotated[str, typer.Option(help="loky, dask, ray or inline.", rich_help_panel=RUNNING)] = "loky",
+    address: Annotated[
+        str | None, typer.Option(help="Of a running dask or ray cluster.", rich_help_panel=RUNNING)
+    ] = None,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a failed run is tried again.", rich_help_panel=RUNNING)
+    ] = 1,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda or auto; several runs may share a GPU.", rich_help_panel=RUNNING)
+    ] = "cpu",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and an estimate of time.")] = False,
     status: Annotated[bool, typer.Option("--status", help="Say what is complete, and stop.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run methods on pairs of domains; interrupted, it goes on where it was.
 
@@ -80,6 +127,7 @@ def bench(
         run_plan,
         saving_lines,
         show_progress,
+        status_facts,
         status_lines,
     )
 
@@ -89,11 +137,18 @@ def bench(
     if status and not (dataset or table or plan):
         specs = _used(store, "out").planned()
     else:
-        plans = _plans(dataset, methods, seeds, pairs, table, plan, preset, normalise, change, grid)
+        chosen = None if seeds is None else read_seeds(seeds)
+        plans = _plans(dataset, methods, chosen, pairs, table, plan, preset, normalise, change, grid)
         specs = list({spec.digest: spec for each in plans for spec in each.runs()}.values())
     files = [*(done or ()), *([save_lines] if save_lines is not None and save_lines.exists() else ())]
     specs = _without_lines(specs, store, files)
+    if as_json and not (status or dry_run):
+        advice = "Read results by `transpl table --json`."
+        raise invalid("--json", expected="--status or --dry-run beside it", got="neither", advice=advice)
     if status or dry_run:
+        if as_json:
+            print_json(status_facts(store, specs, jobs))
+            return
         for line in missing_lines(store, specs, jobs) if dry_run else status_lines(store, specs, jobs):
             typer.echo(line)
         return
@@ -126,27 +181,58 @@ def table(
         Path, typer.Argument(help="A folder that `transpl bench` wrote, or a CSV of its lines (--save-lines).")
     ],
     which: Annotated[
-        str, typer.Option(help="full, pseudo, weak, ablation, patch, codebook, beyond, cnn or pairs.")
-    ] = "full",
-    dataset: Annotated[list[str] | None, typer.Option(help="Data sets. Default: those that have runs.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Only these, others than the paper's too.")] = None,
-    format: Annotated[str, typer.Option(help="markdown, csv or latex.")] = "markdown",
+        str | None,
+        typer.Option(
+            help="A table: full, pseudo, weak, ablation, patch, codebook, beyond, cnn or pairs.",
+            show_default="all: what the folder holds",
+        ),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Data sets. Default: those that have runs.", callback=split_commas)
+    ] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option(help="Only these, others than the paper's too.", callback=split_commas)
+    ] = None,
+    format: Annotated[str, typer.Option(help="markdown, csv, latex or json.")] = "markdown",
     metric: Annotated[
         str, typer.Option(help="For pairs and statistics: accuracy, macro_f1 or binary_f1.")
     ] = "accuracy",
     preset: Annotated[
-        str | None, typer.Option(help="Settings of the rows: paper, cnn, or a method's own. Default: the table's.")
+        str | None,
+        typer.Option(
+            help="Settings of the rows: paper, cnn, or a method's own. Default: the table's.", rich_help_panel=CHOICE
+        ),
     ] = None,
     normalise: Annotated[
-        str | None, typer.Option(help="How channels were scaled: none, domain or per_split. Default: as the table.")
+        str | None,
+        typer.Option(
+            help="How channels were scaled: none, domain or per_split. Default: as the table.", rich_help_panel=CHOICE
+        ),
     ] = None,
-    change: Annotated[list[str] | None, typer.Option("--set", help="A setting of the runs, as max_epochs=40.")] = None,
-    grid: Annotated[list[str] | None, typer.Option(help="The grid that was run, as adapt_lr=1e-3,5e-4.")] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Settings of the runs, as max_epochs=40. Default: those that the runs share.",
+            callback=split_assignments,
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    grid: Grid = None,
     select: Annotated[
-        str, typer.Option(help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.")
+        str,
+        typer.Option(
+            help="Rule that chooses in a grid: source_risk, iwcv, dev, few_shot or target_oracle.",
+            rich_help_panel=CHOICE,
+        ),
     ] = "source_risk",
     data: Annotated[
-        list[str] | None, typer.Option(help="Fingerprint of the data, if a data set was run in several versions.")
+        list[str] | None,
+        typer.Option(
+            help="Fingerprint of the data, if a data set was run in several versions.",
+            callback=split_commas,
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Ranks and tests over pairs, after the table (markdown).")
@@ -156,21 +242,25 @@ def table(
     ] = False,
     plugins: Plugins = None,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: standard output.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """A table of the paper from results: ours, the published figure, the difference, and what is missing."""
     from transpl._utils.files import write_text
     from transpl.benchmark import Store, TableQuery, import_plugins
 
-    _check_table(which, dataset, format, metric, statistics, runs)
+    form = "json" if as_json else format
+    if which is None:
+        which = "full" if grid or preset is not None else "all"
+    _check_table(which, form, metric, statistics, runs)
     if not folder.is_file():
         _used(Store(folder), "folder")
     elif runs:
         raise invalid("--runs", expected="a folder", got=folder, advice="This file has a line per run already.")
     import_plugins(plugins or ())
     query = TableQuery(preset, *_settings_and_grid(change, grid), select, methods or (), data or (), normalise)
-    text = _table_text(folder, which, dataset or (), "runs" if runs else format, metric, query)
+    text = _table_text(folder, which, dataset or (), "runs" if runs else form, metric, query)
     if statistics:
-        text += "\n" + _statistics(folder, "full" if which == "pairs" else which, dataset or (), metric, query)
+        text += "\n" + _statistics(folder, "all" if which == "pairs" else which, dataset or (), metric, query)
     text = text.removesuffix("\n")
     if out is None:
         typer.echo(text)
@@ -179,24 +269,20 @@ def table(
         log(f"wrote {out}")
 
 
-def _check_table(
-    which: str, dataset: Sequence[str] | None, format: str, metric: str, statistics: bool, runs: bool
-) -> None:
+def _check_table(which: str, format: str, metric: str, statistics: bool, runs: bool) -> None:
     from transpl.benchmark.paper_tables import TABLES
     from transpl.benchmark.rendering import FORMATS
-    from transpl.benchmark.score_tables import SCORES
+    from transpl.benchmark.score_tables import ALL, SCORES
 
-    check_choice("which", which, (*TABLES, "pairs"))
+    check_choice("which", which, (*TABLES, "pairs", ALL))
     check_choice("format", format, FORMATS)
     check_choice("metric", metric, SCORES)
     if statistics and (runs or format != "markdown"):
         got = "--runs" if runs else format
         raise invalid("--statistics", expected="--format markdown", got=got, advice="Ask for them separately.")
-    if runs and (which == "pairs" or format == "latex"):
-        got = "--which pairs" if which == "pairs" else "--format latex"
+    if runs and (which == "pairs" or format in ("latex", "json")):
+        got = "--which pairs" if which == "pairs" else f"--format {format}"
         raise invalid("--runs", expected="another table, as CSV", got=got, advice="Leave one of them out.")
-    if which == "pairs" and (not dataset or len(dataset) != 1):
-        raise invalid("dataset", expected="one data set for pairs", got=dataset, advice="Pass --dataset ucihar.")
 
 
 def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, metric: str, query: TableQuery) -> str:
@@ -205,14 +291,25 @@ def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, me
     if form == "runs":
         return runs_as_csv(folder, which, datasets, query)
     if which == "pairs":
-        return render(pair_table_from(folder, datasets[0], metric, query), form)
+        return render(pair_table_from(folder, _one_dataset(folder, datasets, query), metric, query), form)
     return render(paper_table_from(folder, which, datasets, query), form)
+
+
+def _one_dataset(folder: Path, datasets: Sequence[str], query: TableQuery) -> str:
+    """The data set of a table of pairs: the one named, or the only one there is."""
+    from transpl.benchmark.score_tables import RunIndex
+
+    known = list(datasets) or RunIndex(folder, query.data).datasets()
+    if len(known) != 1:
+        got = ", ".join(known) or "none"
+        raise invalid("dataset", expected="one data set for pairs", got=got, advice="Pass --dataset ucihar.")
+    return known[0]
 
 
 def _plans(
     dataset: Sequence[str] | None,
     methods: Sequence[str] | None,
-    seeds: int | None,
+    seeds: Sequence[int] | None,
     pairs: Sequence[str] | None,
     table: str | None,
     plan: Path | None,
@@ -245,7 +342,7 @@ def _plans(
             name,
             rows[name],
             chosen,
-            tuple(range(seeds or 1)),
+            tuple(seeds or (0,)),
             preset or own_preset,
             values,
             normalise or own_normalise,
@@ -278,17 +375,17 @@ def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, 
     found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, query))
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
-    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, corrected p:")
+    lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, p:")
     for test in found.tests:
         if test.first == found.methods[0]:
             pairs = f"{test.wins}-{test.ties}-{test.losses}"
-            lines.append(f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p_holm:.3f}  {test.second}")
-    lines.append(
-        "not told apart (Wilcoxon, Holm): " + ("; ".join(", ".join(group) for group in found.groups) or "none")
-    )
-    if found.least_possible_p >= found.alpha:
-        least = f"{found.least_possible_p:.3f}"
-        lines.append(f"no two of them can be: with so few pairs the least corrected p is {least}")
+            lines.append(f"  {test.mean_difference:+5.1f} {pairs:>8}  {test.p:.3f}  {test.second}")
+    lines.append("not told apart: " + ("; ".join(", ".join(group) for group in found.groups) or "none"))
+    if found.too_few_pairs:
+        lines.append("no two of them can be, however large the differences: there are too few pairs")
+    else:
+        least = f"{found.critical_difference:.2f}"
+        lines.append(f"told apart are average ranks that differ by {least} or more (Nemenyi's test, ranks shuffled)")
     return "\n".join(lines)
 
 

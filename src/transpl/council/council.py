@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from transpl._utils.progress import task, tracked
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
 from transpl.council.seats import Seat, SourceSeats, prefixed, under
@@ -263,14 +264,15 @@ class Council:
 
     def _find_shifts(self, source: Labelled, target: Windows) -> None:
         settings = self.settings
-        self.shifts = find_shift(
-            source.windows,
-            source.y,
-            target,
-            channel_names=settings.channel_names,
-            triads=settings.triads,
-            allow=settings.undo,
-        )
+        with task("looking for shifts of the sensors", None):
+            self.shifts = find_shift(
+                source.windows,
+                source.y,
+                target,
+                channel_names=settings.channel_names,
+                triads=settings.triads,
+                allow=settings.undo,
+            )
         if any(shift.dead for shift in self.shifts.shifts):  # seats must learn without what is dead in the target
             blank = Windows(self.shifts.undo_source(source.windows.in_memory().values), source.windows.lengths)
             self._used = SourceSeats.learn(Labelled(blank, source.y, source.n_classes), self.settings)
@@ -286,7 +288,8 @@ class Council:
         }
         several = info.groups is not None and (info.groups != info.groups[0]).any()
         fold = folds(len(target), info.groups if several else None, self.settings.random_state)
-        for _ in range(_RELEARNING_ROUNDS if axes and heard.all() else 0):
+        rounds = _RELEARNING_ROUNDS if axes and heard.all() else 0
+        for _ in tracked(range(rounds), "learning from the target, rounds", rounds):
             learnt = {at: relearn(axes[at], rows[at], q, fold) for at in axes}
             self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
             answers = np.concatenate([from_source, np.stack([answer for _, answer in learnt.values()])])
@@ -317,7 +320,11 @@ class Council:
 
     def _seat_answers(self, windows: Windows) -> Floats:
         """Return the answers of all seats, (S, n, K), computed a chunk of windows at a time."""
-        parts = [self._answers(self._rows(self.undo_shifts(part))) for _, part in windows.chunks(CHUNK)]
+        parts = []
+        with task("labelling windows", len(windows)) as update:
+            for rows, part in windows.chunks(CHUNK):
+                parts.append(self._answers(self._rows(self.undo_shifts(part))))
+                update(rows.stop)
         return np.concatenate(parts, axis=1)
 
     def _rows(self, windows: Windows, adapting: bool = False) -> list[NDArray]:

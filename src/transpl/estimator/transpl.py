@@ -39,7 +39,7 @@ from transpl.estimator.validation import (
 )
 from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
 from transpl.methods.contract import ExplainableMethod
-from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels
+from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels, overlap
 
 if TYPE_CHECKING:
     from transpl.council import AccuracyEstimate, CouncilExplanation, SeatAccuracy
@@ -454,7 +454,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         channel_names: Sequence[str] | None = None,
         level: float = 0.99,
         n_shuffles: int = 200,
-        block: int = 1,
+        block: int | None = None,
     ) -> Drift:
         """Report which channels of new windows moved further from the source than chance would move them.
 
@@ -468,8 +468,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
             As in `explain`.
         level : float, default=0.99
             If nothing has changed, no channel is reported in this share of cases.
-        n_shuffles, block : int
+        n_shuffles : int
             How the chance band is computed; see `transpl.markov.drift.chance_band`.
+        block : int, optional
+            Consecutive windows that belong together. Default: as the overlap of the windows demands; those of the
+            source are taken to overlap as those of `X` do.
 
         Returns
         -------
@@ -478,7 +481,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         trusted = None if reference is None else self._seen_windows(reference, "reference")
         names = self._channel_names(channel_names)
-        return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
+        shared = overlap(windows)
+        return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block, overlap=shared)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle), without its source rows."""

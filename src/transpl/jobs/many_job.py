@@ -16,6 +16,7 @@ import pandas as pd
 
 from transpl import TransPL
 from transpl._utils.parallel import check_workers
+from transpl._utils.progress import task
 from transpl._utils.source_cache import SourceCache
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator import check_mode
@@ -128,11 +129,12 @@ def run_many(
             address=address,
         )
         rows = {}
-        with closing(adapted):
+        with closing(adapted), task("targets", len(job.targets)) as update:
             for target in adapted:
                 if target.error is None:
                     describe_model(cache, out / target.name / "model")
                 rows[target.name] = _row(target)
+                update(len(rows))
                 log(f"{len(rows)}/{len(job.targets)} {target.name}: {_outcome(target)}")
         table = pd.DataFrame([rows[name] for name in job.targets]).astype({"windows": "Int64"})
         write_table(out / "summary.csv", table)

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from transpl import markov
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
+from transpl._utils.progress import task
 from transpl.council import (
     MAX_WINDOWS,
     AccuracyEstimate,
@@ -282,7 +283,12 @@ class CouncilMethod(ExplainableMethod):
         with self._threads():
             if groups is not None or smooth:  # windows that belong together must be heard together
                 return council.predict(windows, TargetInfo(groups=_numbered(groups), smooth=smooth)).probabilities
-            return np.concatenate([council.predict(part).probabilities for _, part in windows.chunks(CHUNK)])
+            parts = []
+            with task("labelling windows", len(windows)) as update:
+                for rows, part in windows.chunks(CHUNK):
+                    parts.append(council.predict(part).probabilities)
+                    update(rows.stop)
+            return np.concatenate(parts)
 
     def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
         parts = [hearing.probabilities for hearing in self._hearings(target, prior)]

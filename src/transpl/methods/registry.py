@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -100,9 +100,14 @@ def register(name: str, *, family: str, needs: str, reference: str) -> Callable[
 
 def names() -> tuple[str, ...]:
     """All registered names: those of the paper's tables in their order, then the others."""
-    registered = list(entries())
-    rank = {name: i for i, name in enumerate(dict.fromkeys([*_ORDER, *registered]))}
-    return tuple(sorted(registered, key=rank.__getitem__))
+    return in_order(entries())
+
+
+def in_order(registered: Iterable[str]) -> tuple[str, ...]:
+    """Names in the order of `names`, given those registered in the order of registration."""
+    known = list(registered)
+    rank = {name: i for i, name in enumerate(dict.fromkeys([*_ORDER, *known]))}
+    return tuple(sorted(known, key=rank.__getitem__))
 
 
 def entries() -> dict[str, Entry]:

@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
 
 from transpl.council.witnesses.witness import (
     Arrays,
@@ -35,6 +34,8 @@ class LinearWitness(Witness):
         self.n_classes, self.classes = n_classes, np.unique(y)
         self.weights, self.bias = np.zeros((len(self.classes), rows.shape[1])), np.zeros(len(self.classes))
         if len(self.classes) > 1:
+            from sklearn.linear_model import LogisticRegression  # loads slowly, and labelling needs none of it
+
             model = LogisticRegression(C=self.C, max_iter=1000).fit(rows, y)
             self.weights, self.bias = model.coef_, model.intercept_
             if len(self.classes) == 2:  # scikit-learn keeps only the log odds

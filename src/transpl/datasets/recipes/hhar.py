@@ -35,10 +35,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import (
@@ -52,6 +51,9 @@ from transpl._utils.errors import (
 from transpl.datasets.dataset import TEST, Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RAW_FILE = "Phones_accelerometer.csv"
 LENGTH = 128
@@ -235,6 +237,8 @@ def read_samples(path: Path, log: Log, *, models: Sequence[str], rows_at_once: i
     if not names:
         expected, got = f"a phone in {path.name}", ", ".join(models)
         raise invalid("models", expected=expected, got=got, advice="Choose another model.")
+    import pandas as pd  # loads slowly, and a list of data sets loads this module
+
     device = pd.api.types.union_categoricals(devices, sort_categories=True)
     return Samples(
         np.concatenate(people),
@@ -248,6 +252,8 @@ def read_samples(path: Path, log: Log, *, models: Sequence[str], rows_at_once: i
 
 def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
     """Yield the columns that are used, some rows at a time; the first damaged line is an error."""
+    import pandas as pd
+
     try:
         with open(path, encoding="latin1") as stream:
             header = stream.readline().rstrip("\n").split(",")
