@@ -62,7 +62,7 @@ def test_what_is_read_is_what_was_written(specs, tmp_path):
     given = {spec.digest: made_up(spec, 0.25, cpu_seconds=2.0) for spec in specs}
     add_lines(tmp_path / "lines.csv", [line_of(spec, given[spec.digest], {}) for spec in specs])
     assert finished_runs([tmp_path / "lines.csv"]) == set(given)
-    for key, (identity, spec, result) in runs_of_lines(tmp_path / "lines.csv").items():
+    for key, (identity, _, spec, result) in runs_of_lines(tmp_path / "lines.csv").items():
         kept = given[key]
         assert identity == run_identity(kept.method, kept.settings)
         assert (spec.dataset, (spec.source, spec.target), spec.method, spec.seed) == (
@@ -78,7 +78,7 @@ def test_what_is_read_is_what_was_written(specs, tmp_path):
 def test_a_run_that_only_labels_has_no_scores_on_the_test_part(tmp_path):
     (spec,) = Plan("small", (Row("softmax", "softmax", goal="label"),), pairs=((0, 1),)).runs()
     add_lines(tmp_path / "lines.csv", [line_of(spec, made_up(spec, 0.5, seconds={"label": 1.0}), {})])
-    ((_, read, result),) = runs_of_lines(tmp_path / "lines.csv").values()
+    ((_, _, read, result),) = runs_of_lines(tmp_path / "lines.csv").values()
     assert (read.goal, result.test, result.pseudo_labels) == (
         "label",
         {},
@@ -181,7 +181,20 @@ def test_a_line_with_a_digest_stands_in_for_an_old_one_of_the_same_run(specs, tm
     path = tmp_path / "lines.csv"
     path.write_text(OLD + "small,no-adapt,0-1,0,10,10,10,0,\nsmall,no-adapt,0-1,7,20,20,20,0,\n")
     add_lines(path, [line_of(specs[0], made_up(specs[0], 0.5), {})])
-    assert sorted(result.test["accuracy"] for _, _, result in runs_of_lines(path).values()) == [0.2, 0.5]
+    assert sorted(run.result.test["accuracy"] for run in runs_of_lines(path).values()) == [0.2, 0.5]
+
+
+def test_rows_of_another_backbone_or_scaling_stand_apart(tmp_path, specs):
+    plain = specs[0]
+    scaled = replace(plain, normalise="domain")
+    on_cnn = replace(plain, settings={**plain.settings, "backbone": "cnn"})
+    runs = (plain, 0.1), (scaled, 0.2), (on_cnn, 0.3)
+    add_lines(tmp_path / "lines.csv", [line_of(spec, made_up(spec, accuracy), {}) for spec, accuracy in runs])
+    columns = [(line["backbone"], line["normalise"]) for line in read_lines(tmp_path / "lines.csv")]
+    assert columns == [("patch-transformer", "none"), ("patch-transformer", "domain"), ("cnn", "none")]
+    table = paper_table_from(tmp_path / "lines.csv", "all")
+    assert [row.label for row in table.rows] == ["no-adapt", "no-adapt, normalise=domain", "no-adapt, backbone=cnn"]
+    assert [row.cells[0].mean for row in table.rows] == [10, 20, 30]
 
 
 def test_numbers_that_no_line_has_are_refused(tmp_path):
