@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Leaderboard,
         LeaderboardEntry,
         LeaderboardRun,
+        leaderboard_of_lines,
         read_leaderboard,
     )
     from transpl.benchmark.measures import Metric, Spread
@@ -74,6 +75,7 @@ __all__ = [
     "compare",
     "finished_runs",
     "import_plugins",
+    "leaderboard_of_lines",
     "line_of",
     "missing_lines",
     "only_methods",
@@ -103,7 +105,7 @@ __all__ = [
 _MODULES = {
     "leaderboard": (
         *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
-        "read_leaderboard",
+        *("leaderboard_of_lines", "read_leaderboard"),
     ),
     "measures": ("Metric", "Spread"),
     "paper_tables": ("PaperTable", "paper_table"),

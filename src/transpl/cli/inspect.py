@@ -41,12 +41,16 @@ if TYPE_CHECKING:
 _DRIFTED = 3  # exit code
 
 
-def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench; or a CSV of --save-lines.")],
+) -> None:
     """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
-    from transpl.benchmark import Store, read_leaderboard
+    from transpl.benchmark import Store, leaderboard_of_lines, read_leaderboard
     from transpl.report import write_leaderboard, write_report
 
-    if not Store(folder).is_used:
+    if folder.is_file():
+        typer.echo(write_leaderboard(leaderboard_of_lines([folder]), folder.with_suffix(".html")))
+    elif not Store(folder).is_used:
         typer.echo(write_report(folder))
     else:
         typer.echo(write_leaderboard(read_leaderboard(folder), folder))
