@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import TINY, refusal
 
-from transpl.benchmark import Result, compare, settings_of
+from transpl.benchmark import Result, run_pair, settings_of
 from transpl.datasets import make_shifted
 from transpl.methods import source_model
 from transpl.methods.registry import create
@@ -23,7 +23,7 @@ CHANGES = {name: value for name, value in TINY.items() if name not in ("device",
 
 
 def run(*methods: str, **options) -> list[Result]:
-    return list(compare(DATA, (0, 1), methods, **{"execution": CPU, "changes": CHANGES, **options}))
+    return list(run_pair(DATA, (0, 1), methods, **{"execution": CPU, "changes": CHANGES, **options}))
 
 
 def test_a_result_says_what_was_run_and_what_came_of_it():
@@ -81,7 +81,7 @@ def test_one_source_model_for_all_that_start_from_it(monkeypatch):
 def test_results_come_one_by_one(monkeypatch):
     adapted = []
     monkeypatch.setattr(Softmax, "_adapt", lambda self, target, prior: adapted.append(self))
-    results = compare(DATA, (0, 1), ["no-adapt", "softmax"], execution=CPU, changes=CHANGES)
+    results = run_pair(DATA, (0, 1), ["no-adapt", "softmax"], execution=CPU, changes=CHANGES)
     assert next(results).method == "no-adapt"
     assert not adapted
     assert next(results).method == "softmax"
@@ -153,4 +153,4 @@ def test_settings_reach_the_methods_that_have_them():
 )
 def test_mistakes_are_refused_before_anything_runs(options, argument):
     with refusal(argument):
-        compare(**{"dataset": DATA, "pair": (0, 1), "methods": ["no-adapt"], **options})
+        run_pair(**{"dataset": DATA, "pair": (0, 1), "methods": ["no-adapt"], **options})

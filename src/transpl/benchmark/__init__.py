@@ -1,7 +1,8 @@
 """Methods side by side on the same pair of domains, scored by an evaluator that alone holds the target's labels.
 
-`compare` runs methods on one pair. `Plan`, `run_plan` and `Store` run many and keep the results in a folder;
-`paper_table_from`, `statistics_over_pairs` and `read_leaderboard` say what came out.
+`compare` runs methods on pairs and returns a table, `run_pair` yields results one by one. `Plan`, `run_plan` and
+`Store` run many in parallel and keep the results in a folder; `paper_table_from`, `statistics_over_pairs` and
+`read_leaderboard` say what came out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transpl.benchmark.comparison import compare
     from transpl.benchmark.leaderboard import (
         Comparison,
         EntryStanding,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from transpl.benchmark.plugins import import_plugins
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
     from transpl.benchmark.rendering import TableData, render
-    from transpl.benchmark.run import compare
+    from transpl.benchmark.run import run_pair
     from transpl.benchmark.run_lines import add_lines, finished_runs, line_of, row_names, saving_lines
     from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
     from transpl.benchmark.score_tables import (
@@ -89,6 +91,7 @@ __all__ = [
     "row_names",
     "rows_of",
     "run_identity",
+    "run_pair",
     "run_plan",
     "runs_as_csv",
     "saving_lines",
@@ -103,6 +106,7 @@ __all__ = [
     "with_changes",
 ]
 _MODULES = {
+    "comparison": ("compare",),
     "leaderboard": (
         *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
         *("leaderboard_of_lines", "read_leaderboard"),
@@ -117,7 +121,7 @@ _MODULES = {
     "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
     "protocol": ("Evaluator", "Pair", "split_pair"),
     "rendering": ("TableData", "render"),
-    "run": ("compare",),
+    "run": ("run_pair",),
     "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
     "runner": ("RunOutcome", "restore_run", "run_plan"),
     "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),

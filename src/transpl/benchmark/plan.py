@@ -31,7 +31,7 @@ from transpl._utils.hashing import hash_bytes, hash_json
 from transpl.datasets import Dataset
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import MethodSettings, recorded
-from transpl.methods.registry import entries, entry, names
+from transpl.methods.registry import Entry, entries, entry, names
 
 GOALS = ("adapt", "label")
 NORMALISE = ("none", "domain", "per_split")
@@ -192,19 +192,19 @@ class Plan:
     def __post_init__(self) -> None:
         check_choice("normalise", self.normalise, NORMALISE)
         for row in self.rows:
-            _check_changes([row.method], row.changes)
+            _check_changes([entry(row.method)], row.changes)
             check_choice("goal", row.goal, GOALS)
         for seed in self.seeds:
             check_int("seeds", seed, least=0)
         if not self.rows or not self.seeds:
             empty = "seeds" if self.rows else "rows"
             raise invalid(empty, expected="one or more", got="none", advice="A plan needs methods and seeds.")
-        _check_setting_names("grid", self.grid, (row.method for row in self.rows))
+        _check_setting_names("grid", self.grid, (entry(row.method) for row in self.rows))
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 expected = f"a list of values for {name}"
                 raise invalid("grid", expected=expected, got=repr(values), advice="Give at least one.")
-            if all(name in row.changes for row in self.rows if name in setting_names(row.method)):
+            if all(name in row.changes for row in self.rows if name in entry(row.method).setting_names):
                 advice = "Either change it or try values."
                 raise invalid("grid", expected="settings that changes leave open", got=name, advice=advice)
 
@@ -236,7 +236,8 @@ class Plan:
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
         """The settings of a row, without the seed: one, or one per point of the grid."""
-        tried = {name: self.grid[name] for name in self.grid if name in setting_names(row.method) - set(row.changes)}
+        open_ones = entry(row.method).setting_names - set(row.changes)
+        tried = {name: self.grid[name] for name in self.grid if name in open_ones}
         points = [dict(zip(tried, values, strict=True)) for values in product(*tried.values())]
         return [
             settings_without_seed(
@@ -270,7 +271,7 @@ def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, 
     if not rows:
         return ()
     settings_of([row.method for row in rows], "", 0, "paper", changes)  # refuses a setting that none of them has
-    return tuple(replace(row, changes={**_applicable(row.method, changes), **row.changes}) for row in rows)
+    return tuple(replace(row, changes={**_applicable(entry(row.method), changes), **row.changes}) for row in rows)
 
 
 def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]:
@@ -318,21 +319,26 @@ def settings_of(
     >>> settings_of(["softmax"], "wisdm", changes={"max_epochs": 40})["softmax"].max_epochs
     40
     """
+    return settings_of_entries({name: entry(name) for name in methods}, dataset, seed, preset, changes)
+
+
+def settings_of_entries(
+    methods: Mapping[str, Entry],
+    dataset: str,
+    seed: int = 0,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> dict[str, MethodSettings]:
+    """As `settings_of`, for methods of any name."""
     changes = dict(changes or {})
     known = {name for found in entries().values() for name in found.method.Settings.preset_names()}
     check_choice("preset", preset, ("paper", *sorted(known - {"paper"})))
-    _check_changes(methods, changes)
+    _check_changes(methods.values(), changes)
     settings = {}
-    for name in methods:
-        Settings = entry(name).method.Settings
-        own_preset = preset if preset in Settings.preset_names() else "paper"
-        settings[name] = Settings.for_dataset(dataset, own_preset, **_applicable(name, changes), random_state=seed)
+    for name, method in methods.items():
+        own_preset = preset if preset in method.method.Settings.preset_names() else "paper"
+        settings[name] = method.settings(dataset, own_preset, **_applicable(method, changes), random_state=seed)
     return settings
-
-
-def setting_names(method: str) -> set[str]:
-    """The settings that a method has."""
-    return {each.name for each in fields(entry(method).method.Settings)}
 
 
 def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
@@ -346,22 +352,22 @@ def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
     }
 
 
-def _applicable(method: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in changes.items() if name in setting_names(method)}
+def _applicable(method: Entry, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in method.setting_names}
 
 
-def _check_changes(methods: Iterable[str], changes: Mapping[str, Any]) -> None:
+def _check_changes(methods: Iterable[Entry], changes: Mapping[str, Any]) -> None:
     _check_setting_names("changes", changes, methods)
     if "random_state" in changes:
         raise invalid("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
 
 
-def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterable[str]) -> None:
+def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterable[Entry]) -> None:
     """Refuse settings that none of the methods has."""
-    methods = list(dict.fromkeys(methods))
-    unknown = sorted(set(settings) - {name for method in methods for name in setting_names(method)})
+    methods = list(methods)
+    unknown = sorted(set(settings) - {name for method in methods for name in method.setting_names})
     if unknown:
-        expected = f"settings of {', '.join(methods)}"
+        expected = f"settings of {', '.join(dict.fromkeys(method.name for method in methods))}"
         raise invalid(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
 
 

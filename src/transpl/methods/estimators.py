@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, make_dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, make_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 
 from transpl._utils.errors import InputError, check_choice, invalid
 from transpl.methods.method_settings import recorded, setting
-from transpl.methods.registry import SKLEARN, Entry
+from transpl.methods.registry import SKLEARN, Entry, entry
 from transpl.methods.shallow import INPUTS, ShallowMethod, ShallowSettings
 
 _OF_ESTIMATOR = "of the estimator"
@@ -105,6 +105,33 @@ def estimator_entry(name: str, estimator: Any) -> Entry:
         },
     )
     return Entry(name, method, "shallow", "source; target for its moments alone", "-")
+
+
+def entries_of(methods: Iterable[Any] | Mapping[str, Any]) -> dict[str, Entry]:
+    """The methods of names and estimators, or of a single one, by name; a mapping names them itself.
+
+    An estimator is called after its class, a pipeline after those of its steps.
+    """
+    if not isinstance(methods, Mapping):
+        is_one = isinstance(methods, str) or hasattr(methods, "get_params")
+        methods = [methods] if is_one else list(methods)
+        called = [each if isinstance(each, str) else _name_of(each) for each in methods]
+        twice = sorted({name for name in called if called.count(name) > 1})
+        if twice:
+            advice = "Leave one out, or pass a dict with names of your own."
+            raise invalid("methods", expected="different methods", got=f"{', '.join(twice)} twice", advice=advice)
+        methods = dict(zip(called, methods, strict=True))
+    if not methods:
+        raise invalid("methods", expected="one or more", got="none", advice="See `transpl methods`.")
+    return {
+        name: replace(entry(each), name=name) if isinstance(each, str) else estimator_entry(name, each)
+        for name, each in methods.items()
+    }
+
+
+def _name_of(estimator: Any) -> str:
+    steps = getattr(estimator, "steps", None) or [("", estimator)]
+    return " + ".join(type(step).__name__ for _, step in steps)
 
 
 def _is_classifier(estimator: Any) -> bool:

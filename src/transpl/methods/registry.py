@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +58,10 @@ class Entry:
     def settings(self, dataset: str = "", preset: str = "paper", **changes: Any) -> MethodSettings:
         """Settings for a data set; see `MethodSettings.for_dataset`."""
         return self.method.Settings.for_dataset(dataset, preset, **changes)
+
+    @property
+    def setting_names(self) -> set[str]:
+        return {each.name for each in fields(self.method.Settings)}
 
     def description(self) -> dict[str, Any]:
         """Everything known about the method, as plain values for JSON."""
