@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from transpl._utils.errors import check_int, invalid
+from transpl._utils.errors import InputTypeError, check_int, invalid
 
 UNKNOWN = -1  # the class index of a window without a label
 BATCH = 32  # windows per forward pass of a network; larger batches no longer fit the processor's cache
@@ -102,7 +102,7 @@ class Labelled:
         if not isinstance(self.windows, Windows):
             got = type(self.windows).__name__
             raise invalid("windows", expected="Windows", got=got, advice="Call as_windows(X) first.")
-        y = np.asarray(self.y)
+        y = plain_array(self.y)
         if y.shape != (len(self.windows),):
             expected = f"one label per window ({len(self.windows)})"
             raise invalid("y", expected=expected, got=f"shape {y.shape}", advice="Check the lengths of X and y.")
@@ -332,7 +332,7 @@ def time_breaks(time: ArrayLike, *, tolerance: float = 1.5) -> NDArray[np.bool_]
     >>> time_breaks([0.0, 0.1, 0.2, 0.9, 1.0])
     array([False, False, False,  True, False])
     """
-    steps = np.diff(np.asarray(time, dtype=np.float64))
+    steps = np.diff(np.ma.filled(np.ma.asarray(time, dtype=np.float64), np.nan))
     forward = steps[steps > 0]
     usual = float(np.median(forward)) if len(forward) else 0.0
     follows = (steps > 0) & (steps <= tolerance * usual)  # false for a missing time
@@ -345,8 +345,25 @@ def label_breaks(labels: ArrayLike) -> NDArray[np.bool_]:
     >>> label_breaks(["sit", "sit", "walk"])
     array([False, False,  True])
     """
-    values = np.asarray(labels)
+    values = plain_array(labels)
     return np.concatenate([[False], values[1:] != values[:-1]])[: len(values)]
+
+
+def plain_array(values: Any, dtype: DTypeLike = None) -> NDArray[Any]:
+    """Return what a caller passes as an array; a masked entry is None, so that nothing under a mask is used."""
+    if np.ma.is_masked(values):
+        hidden = np.asarray(np.ma.getdata(values)).astype(object)
+        hidden[np.ma.getmaskarray(values)] = None
+        return hidden
+    return np.asarray(from_tensor(values), dtype)
+
+
+def from_tensor(values: Any) -> Any:
+    """Return a torch tensor as an array, wherever it is and whether or not it has a gradient; the rest as it is."""
+    if type(values).__module__.partition(".")[0] != "torch" or not hasattr(values, "detach"):
+        return values
+    held = values.detach().cpu()
+    return (held if held.dtype.itemsize != 2 or not held.is_floating_point() else held.float()).numpy()
 
 
 def _has_two_axes(series: Any) -> bool:
@@ -399,7 +416,7 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
         got = f"a sparse {type(X).__name__}"
         raise invalid(name, expected="a dense array", got=got, advice="Call .toarray() on it.")
     try:
-        array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else X)
+        array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else from_tensor(X))
     except ValueError:
         expected, got = "numbers in a regular array", "rows of unequal shape"
         raise invalid(name, expected=expected, got=got, advice=_SHAPE_ADVICE) from None
@@ -417,7 +434,8 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     except ValueError as error:
         raise invalid(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE) from None
     except TypeError as error:  # scikit-learn expects a TypeError where entries are not numbers at all
-        raise TypeError(f"{name}: expected numbers, got {array.dtype} data ({error}). {_SHAPE_ADVICE}") from None
+        line = invalid(name, expected="numbers", got=f"{array.dtype} data ({error})", advice=_SHAPE_ADVICE)
+        raise InputTypeError(str(line)) from None
 
 
 def _with_nan(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
@@ -462,7 +480,7 @@ def _check_values(values: NDArray[Any], name: str, *, allow_missing: bool = Fals
 def _runs(values: NDArray[np.float32], breaks: ArrayLike | None, name: str) -> list[tuple[int, int]]:
     """Return (start, end) of every run without a missing value or a break."""
     complete = np.logical_not(np.isnan(values).any(axis=0))
-    is_break = np.zeros(complete.shape, np.bool_) if breaks is None else np.asarray(breaks, dtype=bool)
+    is_break = np.zeros(complete.shape, np.bool_) if breaks is None else np.ma.filled(breaks, True).astype(bool)
     if is_break.shape != complete.shape:
         expected = f"one entry per sample of {name} ({len(complete)})"
         raise invalid("breaks", expected=expected, got=is_break.shape, advice="Check its length.")

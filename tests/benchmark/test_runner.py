@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 import threading
 from dataclasses import asdict, replace
@@ -326,3 +327,19 @@ def test_an_unknown_back_end_is_refused_before_anything_runs(home):
         list(run_plan(plan().runs(), home, backend="threads"))
     with pytest.raises(InputError):
         list(run_plan(plan().runs(), home, jobs=0))
+
+
+@pytest.mark.parametrize("deleted", ["runs", "sources", "plans", "locks", "checkpoints"])
+def test_folders_that_vanish_under_a_bench_cost_what_was_in_them_and_no_more(home, deleted):
+    specs = plan("no-adapt", "softmax", max_epochs=1).runs()
+    Store(home).plan(specs)
+    outcomes = []
+    for outcome in run_plan(specs, home, backend="inline"):
+        outcomes.append(outcome)
+        if len(outcomes) == 1:
+            shutil.rmtree(home / deleted, ignore_errors=True)
+    assert [outcome.error for outcome in outcomes] == [None, None]
+    lost = [outcomes[0].spec] if deleted == "runs" else []
+    assert Store(home).missing(specs) == lost
+    assert [outcome.spec for outcome in run_plan(specs, home, backend="inline")] == lost
+    assert Store(home).missing(specs) == []

@@ -226,3 +226,18 @@ def test_is_used_once_a_benchmark_wrote_to_the_folder(store):
     assert not store.is_used
     store.plan([SPEC])
     assert store.is_used
+
+
+def test_a_result_that_was_edited_counts_as_missing(store):
+    keep(store, SPEC, accuracy=0.5)
+    path_of(store).write_text(path_of(store).read_text().replace('"accuracy": 0.5', '"accuracy": 0.9'))
+    with pytest.warns(UserWarning, match="changed since it was written"):
+        assert store.find(SPEC) is None
+
+
+def test_a_result_of_an_older_version_has_no_digest(store):
+    keep(store, SPEC)
+    record = json.loads(path_of(store).read_text())
+    del record["digest"]
+    path_of(store).write_text(json.dumps(record))
+    assert store.has(SPEC)

@@ -311,10 +311,10 @@ def test_a_time_that_nobody_named_is_noticed(monkeypatch, capsys, files):
     assert "only grows" not in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(monkeypatch, capsys, files):
+def test_a_file_is_no_folder_for_results(monkeypatch, capsys, files):
     paths = ["--source", files / "lab.csv", "--target", files / "home.csv", "--out", files / "lab.csv"]
-    assert transpl(monkeypatch, "adapt", *paths, *READ, *FAST) == 1
-    assert "lab.csv: file exists. Choose another path." in capsys.readouterr().err
+    assert transpl(monkeypatch, "adapt", *paths, *READ, *FAST) == 2
+    assert f"error: out: expected a folder, got the file {files / 'lab.csv'}" in capsys.readouterr().err
 
 
 def test_a_file_is_no_model(monkeypatch, capsys, files):

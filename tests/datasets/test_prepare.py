@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import refusal
 
 from transpl._utils.errors import InputError, UnreadableFile
 from transpl._utils.files import read_npz
@@ -443,3 +445,14 @@ def test_real_recipes_say_what_they_are(name: str) -> None:
         assert "\n" not in words
     assert recipe.files
     assert all(file.urls for file in recipe.files)
+
+
+def test_another_one_that_prepares_the_same_set_is_told_so(recipe: Recipe, archive: Path, tmp_path: Path) -> None:
+    def another(folder: Path, log: Any) -> Built:
+        with ThreadPoolExecutor() as threads:
+            threads.submit(prepare, "wisdm", source=archive, home=tmp_path / "home").result()
+        raise AssertionError
+
+    use(pytest.MonkeyPatch(), replace(recipe, build=another))
+    with refusal("out", "wisdm.npz, held by process"):
+        prepare("wisdm", source=archive, home=tmp_path / "home")

@@ -145,7 +145,7 @@ def test_pickled_content_is_refused_and_not_run(tmp_path: Path) -> None:
     refused(tmp_path / "bomb.npz", "pickled objects")
     np.save(tmp_path / "whole.npy", names)
     (tmp_path / "whole.npy").rename(tmp_path / "whole.npz")
-    refused(tmp_path / "whole.npz", "pickled objects")
+    refused(tmp_path / "whole.npz", "a single array")
     assert not (tmp_path / "ran").exists()
 
 

@@ -320,7 +320,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(tmp_path / "plain.csv.gz", "not readable")
     refused(tmp_path / "sheet.xlsx", r"ending in .csv, .csv.gz, .parquet, .pq, .npz, got sheet.xlsx")
     refused(tmp_path, "got the folder")
-    refused(tmp_path / "folder.csv", "not readable")
+    refused(tmp_path / "folder.csv", "a folder, not a file")
     refused(tmp_path / "absent.csv", "no such file")
     with pytest.raises(InputError, match="ending in"):
         read_table(tmp_path / "sheet.xlsx")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from transpl.methods import Labelled, SourceModel
 from transpl.methods.method_settings import SourceSettings
 from transpl.methods.no_adapt import NoAdapt, NoAdaptSettings
 from transpl.methods.softmax import Softmax, SoftmaxSettings
-from transpl.nn import Execution
+from transpl.nn import Execution, loop
 from transpl.nn.objectives import SourceLoss
 from transpl.windows import as_windows
 
@@ -103,3 +105,27 @@ def test_a_target_that_is_the_source_is_classified_like_it(model):
     held_out = model.validation
     assert (method.predict_proba(held_out.windows).argmax(axis=1) == held_out.y).mean() > 0.9
     assert all(torch.equal(before[name], tensor) for name, tensor in method.source.network.state_dict().items())
+
+
+def test_the_time_of_a_training_that_was_interrupted_is_that_of_all_its_parts(model, tmp_path, monkeypatch):
+    interrupted = replace(model, execution=Execution(device="cpu", checkpoint_dir=tmp_path))
+    run_epoch = loop._Loop.run_epoch
+
+    def at_most_two(each):
+        if each.epoch == 2:
+            raise KeyboardInterrupt
+        return run_epoch(each)
+
+    monkeypatch.setattr(loop._Loop, "run_epoch", at_most_two)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.train()
+    monkeypatch.undo()
+    (path,) = tmp_path.glob("*.ckpt")
+    state = torch.load(path, weights_only=True)
+    assert 0 < state["seconds"] < 100
+    torch.save({**state, "seconds": 1000.0}, path)
+    interrupted.train()
+    model.train()
+    assert 1000 < interrupted.seconds < 1100
+    assert model.seconds < 100
+    assert interrupted.history == model.history

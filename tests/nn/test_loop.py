@@ -337,7 +337,7 @@ class HasARunningStatistic(SourceObjective):
 def _books_of_all_ranks(fabric) -> dict[str, np.ndarray]:
     torch.manual_seed(fabric.global_rank)  # ranks that start apart must end together
     run = _Run(SourceObjective(Network(SETTINGS)), rows(24, 0), rows(12, 1), LOOP, CPU, None, 0, "source")
-    weights, _ = _train_on_rank(fabric, run)
+    weights, _, _ = _train_on_rank(fabric, run)
     books = {name: torch.from_numpy(array) for name, array in weights.items() if name.endswith(".vectors")}
     return {name: fabric.all_gather(book).numpy() for name, book in books.items()}
 
@@ -345,7 +345,7 @@ def _books_of_all_ranks(fabric) -> dict[str, np.ndarray]:
 def _risks_of_all_ranks(fabric) -> np.ndarray:
     settings = LoopSettings(max_epochs=2, batch_size=8, check_every=1)
     run = _Run(HasARunningStatistic(new_network()), rows(24, 0), rows(12, 1), settings, CPU, None, 0, "source")
-    _, history = _train_on_rank(fabric, run)
+    _, history, _ = _train_on_rank(fabric, run)
     return fabric.all_gather(torch.tensor([record["validation_loss"] for record in history])).numpy()
 
 

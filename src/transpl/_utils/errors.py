@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import errno
 import math
+from collections.abc import Hashable, Iterable
 from importlib import import_module
 from numbers import Integral, Real
 
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota or file size
+_MOST = 500  # characters of a value in a message
 
 
 class InputError(ValueError):
     """The caller's input cannot be used. The message is one line and says what to do."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An `InputError` that can also be caught as the TypeError that scikit-learn expects."""
 
 
 class UnreadableFile(InputError):
@@ -20,12 +26,12 @@ class UnreadableFile(InputError):
 
 def invalid(argument: str, *, expected: str, got: object, advice: str) -> InputError:
     """Build the error for an unusable argument; the caller raises it."""
-    return InputError(_on_one_line(f"{argument}: expected {expected}, got {got}. {advice}"))
+    return InputError(_on_one_line(f"{argument}: expected {_cut(expected)}, got {_cut(got)}. {advice}"))
 
 
 def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFile:
     """Build the error for an unusable file; the caller raises it."""
-    return UnreadableFile(_on_one_line(f"{path}: {problem}. {advice}"))
+    return UnreadableFile(_on_one_line(f"{path}: {_cut(problem)}. {advice}"))
 
 
 def require_deep(what: str) -> None:
@@ -39,7 +45,24 @@ def require_deep(what: str) -> None:
 
 
 def _on_one_line(message: str) -> str:
-    return " ".join(message.splitlines())
+    """Escape what is not printable: line ends, and what would steer a terminal."""
+    plain = " ".join(message.splitlines())
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in plain)
+
+
+def _cut(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}..."
+
+
+def first_repeated(names: Iterable[Hashable]) -> Hashable | None:
+    """Return the first name that occurs a second time; None if all differ."""
+    seen = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> None:

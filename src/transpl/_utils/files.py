@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import secrets
 import shutil
+import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from transpl._utils.errors import OUT_OF_SPACE, UnreadableFile, unreadable_file
+from transpl._utils.errors import OUT_OF_SPACE, InputError, first_repeated, unreadable_file
 
 _TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}\.part(\.[^.]+)?")  # names given by `replacing`
 _MAX_LINKS = 40  # in a chain, as in Linux
+_NPY = b"\x93NUMPY"
+_EXPANSION = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # bytes that a byte can stand for; numpy uses no other
+_MAX_AXES = 32  # numpy's limit before version 2
 
 
 @contextmanager
@@ -29,7 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     A link stays, and its target is replaced. A device or pipe is written to after the block has succeeded.
     """
     if is_stream(Path(path)):
-        with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name) as part:
+        with naming(path), _temporary(Path(tempfile.gettempdir()), Path(path).name, mode=0o600) as part:
             yield part
             _copy_to_stream(part, Path(path))
         return
@@ -39,9 +47,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         with open(part, "rb+") as stream:
             os.fsync(stream.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        part.chmod(0o666 & ~mask)  # mkstemp makes files private
         os.replace(part, final)
 
 
@@ -80,49 +85,106 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+@contextmanager
+def third_party(path: str | os.PathLike[str], problem: str, advice: str) -> Iterator[None]:
+    """Turn whatever a library raises on a file into one line, as nobody can list all that libraries raise.
+
+    Wrap it around the library's call alone, so that our own mistakes stay visible. The file must be a regular one.
+
+    Parameters
+    ----------
+    path : path
+    problem : str
+        What the file is then said to be; the library's words follow in brackets.
+    advice : str
+    """
+    require_regular(path)
+    try:
+        yield
+    except (InputError, ImportError):  # an absent library is not the file's fault
+        raise
+    except MemoryError:
+        found = "it needs more memory than there is"
+        raise unreadable_file(path, problem=found, advice="Check the file, or make it smaller.") from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+            problem, reason = "cannot be read", error.strerror.lower()
+        else:
+            reason = " ".join(str(error).split()) or type(error).__name__
+        raise unreadable_file(path, problem=f"{problem} ({reason})", advice=advice) from None
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise unless there is a regular file: a pipe or a device may keep its reader waiting, and is read only once."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
+        if isinstance(error, PermissionError):
+            raise unreadable_file(path, problem="it may not be read", advice="Check its permissions.") from None
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
+    if stat.S_ISDIR(mode):
+        raise unreadable_file(path, problem="a folder, not a file", advice="Name a file in it.")
+    if not stat.S_ISREG(mode):
+        problem = "a pipe or a device, not a file"
+        raise unreadable_file(path, problem=problem, advice="Write it to a file first, and name that file.")
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read JSON; raise a one-line error if the file is missing or damaged."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise _missing(path) from None
-    except (ValueError, OSError, RecursionError) as error:
-        raise unreadable_file(path, problem=f"not readable as JSON ({error})", advice="Write it again.") from None
+    with third_party(path, "not readable as JSON", "Write it again."):
+        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=_finite_number, parse_float=_finite_number)
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
 
 
 def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an npz, or those of `keys` that it has; raise if it is missing, damaged or pickled."""
-    try:
-        with open(path, "rb") as stream:  # numpy leaves a damaged file open if it opens it itself
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise unreadable_file(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
-            return {key: _member(archive, key, path) for key in archive.files if keys is None or key in keys}
-    except UnreadableFile:
-        raise
-    except FileNotFoundError:
-        raise _missing(path) from None
-    except Exception as error:  # numpy, zipfile and zlib raise many kinds on damaged files
-        reason = " ".join(str(error).split())
-        problem = f"not an npz, or damaged ({reason})"
-        if "pickle" in reason:  # what numpy takes an unknown file for
-            problem = "not an npz; pickled objects could run code and are not read"
-        raise unreadable_file(path, problem=problem, advice="Write it again with numpy.savez.") from None
+    """Return the arrays of an npz, or those of `keys` that it has; raise if it is missing, damaged or pickled.
+
+    Nothing else in the file is unpacked.
+    """
+    with _npz_error(path), open(path, "rb") as stream:  # an archive left open would keep the file open
+        if stream.read(len(_NPY)) == _NPY:
+            raise unreadable_file(path, problem="a single array, not an npz", advice="Write it with numpy.savez.")
+        with zipfile.ZipFile(stream) as archive:
+            if twice := first_repeated(archive.namelist()):
+                raise ValueError(f"{twice} twice")
+            members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            wanted = [key for key in members if keys is None or key in keys]
+            return {key: _read_member(archive, key, members[key], path) for key in wanted}
+
+
+def npz_keys(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the arrays in an npz."""
+    with _npz_error(path), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def map_npy(path: str | os.PathLike[str]) -> np.memmap:
     """Map the array of a .npy file into memory, read-only; raise if it is missing or half-written."""
-    try:
+    with third_party(path, "not a .npy file, or damaged", "Write it again with numpy.save."):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise _missing(path) from None
-    except Exception:
-        problem = "not a .npy file, or damaged"
-        raise unreadable_file(path, problem=problem, advice="Write it again with numpy.save.") from None
     if not isinstance(array, np.memmap):
         array.close()
         raise unreadable_file(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")
     return array
+
+
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of a .npy file up to the first byte of the array; return shape and type, which may be wrong."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):  # 3.0 has fields with names that are not ASCII
+        raise ValueError(f"a .npy of version {'.'.join(map(str, version))}")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if len(shape) > _MAX_AXES or any(size < 0 for size in shape):
+        raise ValueError(f"an array of shape {shape}")
+    return shape, dtype
 
 
 def new_npy(path: str | os.PathLike[str], shape: tuple[int, ...], dtype: DTypeLike) -> None:
@@ -143,11 +205,11 @@ def write_rows(path: str | os.PathLike[str], first: int, rows: NDArray[Any]) -> 
 
 
 @contextmanager
-def _temporary(folder: Path, name: str) -> Iterator[Path]:
+def _temporary(folder: Path, name: str, mode: int = 0o666) -> Iterator[Path]:
     """Yield an empty file, and remove it afterwards unless it has been renamed."""
-    descriptor, made = tempfile.mkstemp(prefix=f".{name}.", suffix=f".part{Path(name).suffix}", dir=folder)
-    os.close(descriptor)
-    part = Path(made)
+    # Not tempfile.mkstemp: its files are private, and the umask cannot be read without changing it for all threads.
+    part = folder / f".{name}.{secrets.token_hex(4)}.part{Path(name).suffix}"
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield part
     finally:
@@ -177,17 +239,26 @@ def _copy_to_stream(part: Path, stream: Path) -> None:
         shutil.copyfileobj(source, sink)
 
 
-def _missing(path: str | os.PathLike[str]) -> UnreadableFile:
-    return unreadable_file(path, problem="no such file", advice="Check the path.")
+def _npz_error(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    return third_party(path, "not an npz, or damaged", "Write it again with numpy.savez.")
 
 
-def _member(archive: Any, key: str, path: str | os.PathLike[str]) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = archive[key]
-        return array
-    except ValueError as error:
-        if "pickle" not in str(error):
-            raise
+def _read_member(archive: zipfile.ZipFile, key: str, member: zipfile.ZipInfo, path: Any) -> NDArray[Any]:
+    """Read an array of an npz; raise before any memory is taken if its bytes cannot be those of its shape."""
+    if member.compress_type not in _EXPANSION:
+        raise ValueError(f"{key} is compressed as numpy never does")
+    stored = min(member.compress_size, os.stat(path).st_size)
+    if member.file_size > _EXPANSION[member.compress_type] * stored:
+        raise ValueError(f"{key} cannot hold {member.file_size} bytes")
+    with archive.open(member) as stream:
+        shape, dtype = read_npy_header(stream)
+        held = member.file_size - stream.tell()
+    if dtype.hasobject:
         problem = f"{key} contains pickled objects, which could run code and are not read"
         advice = "Save text as such (.astype(str)), numbers, and windows of one length."
-        raise unreadable_file(path, problem=problem, advice=advice) from None
+        raise unreadable_file(path, problem=problem, advice=advice)
+    if prod(shape) * dtype.itemsize != held:
+        raise ValueError(f"{key} holds {held} bytes, not those of shape {shape}")
+    with archive.open(member) as stream:
+        array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array

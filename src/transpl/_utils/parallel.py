@@ -38,6 +38,7 @@ from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, proces
 from threadpoolctl import threadpool_limits
 
 from transpl._utils.errors import InputError, check_choice, check_int, invalid
+from transpl._utils.locks import process_state
 
 __all__ = ["BACKENDS", "TaskOutcome", "check_workers", "run_all"]
 
@@ -192,8 +193,8 @@ def _one_line(error: BaseException) -> str:
 def _one_thread() -> Iterator[None]:
     """Let the numerical libraries that are loaded use one thread within the block."""
     torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch else 1
-    with threadpool_limits(1):
+    with process_state, threadpool_limits(1):
+        before = torch.get_num_threads() if torch else 1
         if torch:
             torch.set_num_threads(1)
         try:
@@ -312,7 +313,7 @@ class _Dask:
     def submit(self, task: bytes) -> Future[bytes]:
         # Workers may be restarting after a death. A task that had to share a worker could die of its neighbour.
         self._client.wait_for_workers(self._least)
-        with warnings.catch_warnings():
+        with process_state, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")  # a task may carry a model
             future: Future[bytes] = self._executor.submit(_answer, self._function, task)
         return future
@@ -327,7 +328,7 @@ def _local_dask(jobs: int) -> Iterator[str]:
     from distributed import LocalCluster
 
     with tempfile.TemporaryDirectory(prefix="transpl-dask-") as folder, ExitStack() as stack:
-        with config.set({"temporary-directory": folder}), warnings.catch_warnings():
+        with config.set({"temporary-directory": folder}), process_state, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Creating scratch directories")  # a slow disk is no fault
             cluster = stack.enter_context(
                 LocalCluster(
@@ -400,16 +401,17 @@ def _keep_ray_out_of_home() -> None:
 @contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables for the processes that are started within the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with process_state:
+        before = {name: os.environ.get(name) for name in values}
+        os.environ.update(values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 def _check_listening(address: str) -> None:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -26,8 +27,10 @@ from typing import Any, Self
 import yaml
 
 from transpl import datasets
-from transpl._utils.errors import InputError, UnreadableFile, check_choice, check_int, invalid, unreadable_file
+from transpl._utils.errors import InputError, UnreadableFile, check_choice, check_int, invalid
+from transpl._utils.files import third_party
 from transpl._utils.hashing import hash_bytes, hash_json
+from transpl._utils.layout import check_facts
 from transpl.datasets import Dataset
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import MethodSettings, recorded
@@ -36,6 +39,7 @@ from transpl.methods.registry import Entry, entries, entry, names
 GOALS = ("adapt", "label")
 NORMALISE = ("none", "domain", "per_split")
 _DIGEST_LENGTH = 20
+_MOST_RUNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,12 @@ class Plan:
         if not self.rows or not self.seeds:
             empty = "seeds" if self.rows else "rows"
             raise invalid(empty, expected="one or more", got="none", advice="A plan needs methods and seeds.")
+        n_runs = len(self.rows) * len(self.seeds)
+        for values in self.grid.values():
+            n_runs *= len(values) if isinstance(values, Sequence) else 1
+        if n_runs > _MOST_RUNS:
+            expected, advice = f"at most {_MOST_RUNS:,} runs per pair", "Try fewer values, or fewer seeds."
+            raise invalid("seeds, grid", expected=expected, got=f"{n_runs:,}", advice=advice)
         _check_setting_names("grid", self.grid, (entry(row.method) for row in self.rows))
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -408,39 +418,63 @@ def _with_tuples(value: Any) -> Any:
 
 _OPTIONAL_KEYS = ("pairs", "seeds", "preset", "normalise", "changes", "grid")
 _ADVICE = "See docs/benchmark.md."
+_PLAIN = (dict, list, str, int, float, type(None))
+_KINDS = {
+    "dataset": str,
+    "methods?": (str, [str]),
+    "pairs?": (str, [(str, [int])]),
+    "seeds?": (int, [int]),
+    "preset?": str,
+    "normalise?": str,
+    "changes?": {str: (int, float, str, bool, list, None)},
+    "grid?": {str: [(int, float, str, bool, list, None)]},
+}
+_ROW = {"method": str, "label?": str, "goal?": str, "changes?": _KINDS["changes?"]}
 
 
 def read_plans(path: Path) -> list[Plan]:
     """Read the plans of a YAML file."""
-    try:
+    with third_party(path, "not YAML", _ADVICE):
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise unreadable_file(path, problem=f"not YAML ({error})", advice=_ADVICE) from None
     try:
+        _check_plain([content])
         return [_parse_plan(values) for values in (content if isinstance(content, list) else [content])]
     except InputError as error:
         raise UnreadableFile(f"{path}: {error}") from None
+
+
+def _check_plain(values: list[Any]) -> None:
+    """Raise for values that JSON cannot hold, such as dates, and for references that unfold to far too many values."""
+    waiting, n = values, 0
+    while waiting:
+        n, value = n + 1, waiting.pop()
+        inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        if n > _MOST_RUNS or not isinstance(value, _PLAIN) or (isinstance(value, float) and not math.isfinite(value)):
+            got = f"more than {_MOST_RUNS}" if n > _MOST_RUNS else repr(value)
+            raise invalid("plan", expected="names, numbers and lists of them", got=got, advice=_ADVICE)
+        if isinstance(inner, list):
+            waiting.extend(inner)
 
 
 def _parse_plan(values: Any) -> Plan:
     known = {"dataset", "methods", "rows", *_OPTIONAL_KEYS}
     if not isinstance(values, dict) or not {"dataset"} <= set(values) <= known or not {"rows", "methods"} & set(values):
         raise InputError(f"not a plan. Give dataset, methods or rows, and perhaps {', '.join(_OPTIONAL_KEYS)}.")
+    kinds = {name.removesuffix("?") for name in _KINDS}
+    check_facts("plan", {name: value for name, value in values.items() if name in kinds}, _KINDS, _ADVICE)
     seeds = values.get("seeds", 1)
     if not isinstance(seeds, list):
         check_int("seeds", seeds, least=1)
-        seeds = range(seeds)
+        seeds = range(min(seeds, _MOST_RUNS + 1))
     rows = [*rows_of(_parse_list("methods", values)), *map(_parse_row, _parse_list("rows", values))]
     pairs = ("-".join(map(str, pair)) if isinstance(pair, list) else pair for pair in _parse_list("pairs", values))
     return Plan(
-        dataset=str(values["dataset"]),
+        dataset=values["dataset"],
         rows=with_changes(rows, _parse_mapping("changes", values)),
         pairs=tuple(map(parse_pair, pairs)),
         seeds=tuple(seeds),
-        preset=str(values.get("preset", "paper")),
-        normalise=str(values.get("normalise", "none")),
+        preset=values.get("preset", "paper"),
+        normalise=values.get("normalise", "none"),
         grid=_parse_mapping("grid", values),
     )
 
@@ -448,11 +482,12 @@ def _parse_plan(values: Any) -> Plan:
 def _parse_row(values: Any) -> Row:
     if isinstance(values, str):
         return Row(values, values)
-    if not isinstance(values, dict) or not {"method"} <= set(values) <= {"label", "method", "changes", "goal"}:
+    if not isinstance(values, dict) or not {"method"} <= set(values) <= {name.removesuffix("?") for name in _ROW}:
         raise InputError(f"rows: not a row: {values}. Give method, and perhaps label, changes, goal.")
-    method = str(values["method"])
+    check_facts("rows", values, _ROW, _ADVICE)
+    method = values["method"]
     changes = _parse_mapping("changes", values)
-    return Row(str(values.get("label", method)), method, changes, values.get("goal", "adapt"))
+    return Row(values.get("label", method), method, changes, values.get("goal", "adapt"))
 
 
 def _parse_list(name: str, values: dict[str, Any]) -> list[Any]:

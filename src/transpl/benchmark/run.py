@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl import __version__
+from transpl._utils.clock import work_seconds
 from transpl._utils.hashing import hash_bytes
 from transpl.benchmark.plan import settings_of_entries
 from transpl.benchmark.protocol import Evaluator, Pair, split_pair
@@ -138,9 +139,9 @@ def run_method(
     model = method.source_for(model)
     if method.starts_from_source:
         model.train()  # before the clock starts: methods share the model, whose own time is recorded
-    start, cpu = time.perf_counter(), time.process_time()
+    start, cpu = work_seconds(), time.process_time()
     method.start_from(model)
-    started = time.perf_counter()
+    started = work_seconds()
     answers = (_adapt if goal == "adapt" else _label)(method, pair, evaluator)
     cpu = time.process_time() - cpu
     probabilities, arrays = answers.probabilities, answers.arrays()
@@ -185,20 +186,20 @@ class _Answers(NamedTuple):
 
 def _adapt(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
     prior = evaluator.prior_for(method)
-    start = time.perf_counter()
+    start = work_seconds()
     grouped = "groups" in method.requires
     method.adapt(pair.target, TargetInfo(prior=prior, groups=pair.target_groups if grouped else None))
-    adapted = time.perf_counter()
+    adapted = work_seconds()
     probabilities = method.predict_proba(pair.test, groups=pair.test_groups if grouped else None)
-    predicted = time.perf_counter()
+    predicted = work_seconds()
     labels = dict(method.label_record) or {"initial": method.pseudo_label(pair.target)}
     return _Answers(probabilities, labels, {"adapt": adapted - start, "predict": predicted - adapted})
 
 
 def _label(method: Method, pair: Pair, evaluator: Evaluator) -> _Answers:
-    start = time.perf_counter()
+    start = work_seconds()
     labels = method.one_shot_labels(pair.target, evaluator.prior_for(method))
-    return _Answers(None, {"initial": labels}, {"label": time.perf_counter() - start})
+    return _Answers(None, {"initial": labels}, {"label": work_seconds() - start})
 
 
 def _details(method: Method, target: Windows, evaluator: Evaluator) -> dict[str, Any]:

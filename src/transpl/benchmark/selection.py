@@ -21,6 +21,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from transpl._utils.errors import check_choice, invalid
+from transpl._utils.locks import process_state
 from transpl._utils.metrics import cross_entropies
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _fit(z: Floats, y: NDArray[np.int64], learning_rate: float, seed: int) -> ML
         n_iter_no_change=_EPOCHS,
         random_state=seed,
     )
-    with warnings.catch_warnings():
+    with process_state, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is meant to stop after a number of epochs
         return classifier.fit(z, y)
 

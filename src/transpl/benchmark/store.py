@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import read_json, read_npz, replacing, write_json
+from transpl._utils.hashing import hash_json
 from transpl._utils.locks import file_lock
 from transpl.benchmark.plan import RunSpec, check_fields, short_digest
 
@@ -141,7 +142,8 @@ class Store:
         path = self._run_path(spec)
         with replacing(path.with_suffix(".npz")) as part, part.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
-        write_json(path, {"format": FORMAT, "spec": spec.as_dict(), "result": result.as_dict()})
+        record = {"format": FORMAT, "spec": spec.as_dict(), "result": result.as_dict()}
+        write_json(path, {**record, "digest": hash_json(record)})
         with suppress(OSError):  # the run is finished, even if the rest cannot be removed
             self._failure_path(spec).unlink(missing_ok=True)
         shutil.rmtree(self.checkpoints(spec), ignore_errors=True)
@@ -255,7 +257,8 @@ def _read_run(path: Path) -> tuple[RunSpec, Result]:
         spec, result = RunSpec.from_dict(record["spec"]), Result.from_dict(record["result"])
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(path, f"not a result ({error})") from None
-    if spec.digest != path.stem:
+    written = {key: value for key, value in record.items() if key != "digest"}
+    if spec.digest != path.stem or record.get("digest", hash_json(written)) != hash_json(written):  # old ones have none
         raise _damaged(path, "changed since it was written")
     return spec, result
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import invalid
+from transpl._utils.locks import writing
 from transpl.cli.command import COUNCIL, FILES, METHOD, NETWORK, RUNNING
 from transpl.cli.options import (
     AsJson,
@@ -144,7 +145,8 @@ def demo(
         source, target = parse_pair(pair, "--pair")
     job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.needs_validation)
     log(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
-    _report(jobs.run(job, model, out, log), as_json)
+    with writing(out):
+        _report(jobs.run(job, model, out, log), as_json)
 
 
 def adapt(
@@ -289,7 +291,8 @@ def adapt(
     fields |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
     fields |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
     job = jobs.from_recordings(lab, read_and_log(files[0], labels_only_score=True, **target_reading), **fields)
-    _report(jobs.run(job, model, out, log, source_from=source_from), as_json)
+    with writing(out):
+        _report(jobs.run(job, model, out, log, source_from=source_from), as_json)
 
 
 def predict(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from transpl._utils.locks import writing
 from transpl.cli.command import CHOICE, FILES, Command
 from transpl.cli.options import AsJson, log, print_json, read_settings, split_assignments, split_names
 
@@ -121,17 +122,18 @@ def import_(
     from transpl.datasets.recipe import Built
 
     npz = prepared_path(name)
-    refuse_to_replace(npz, force)
     choices: dict[str, Any] = {"like": None if like is None else like.value, "n_channels": n_channels}
-    dataset = import_files(folder, name, format.value, **choices)
-    provenance = Provenance(
-        made_by="import",
-        title=f"{format.value} files in {folder.resolve().name}",
-        rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
-        origin=[folder_origin(folder)],
-        options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
-    )
-    store(npz, Built(dataset, {}, ()), provenance, log)
+    with writing(npz.parent, npz.name):
+        refuse_to_replace(npz, force)
+        dataset = import_files(folder, name, format.value, **choices)
+        provenance = Provenance(
+            made_by="import",
+            title=f"{format.value} files in {folder.resolve().name}",
+            rule=f"Windows, labels and splits as the {format.value} files have them; values as they are.",
+            origin=[folder_origin(folder)],
+            options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
+        )
+        store(npz, Built(dataset, {}, ()), provenance, log)
     typer.echo(npz)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transpl._utils.errors import invalid
+from transpl._utils.locks import writing
 from transpl.cli.command import CHOICE, FIGURE, FILES, METHOD
 from transpl.cli.options import (
     REMEMBERED,
@@ -299,15 +302,18 @@ def review(
 ) -> None:
     """Write the least confident windows to a csv. Fill in its column true_label; `adapt --labels` uses it."""
     from transpl import jobs
+    from transpl._utils.files import is_stream
     from transpl.jobs.folder import write_table
 
-    if input is None:
-        table = jobs.review_job(model, n, spread=spread, earlier=out)
-    else:
-        given = reading_options(domain_col, time_col, group_col, channels, window, step)
-        fitted, read = model_and_reader(model, threads, device, given)
-        table = jobs.review_recordings(fitted, read(input, domain=domain), n, spread=spread, earlier=out)
-    write_table(out, table)
+    file = Path(os.path.realpath(out))
+    with nullcontext() if is_stream(out) else writing(file.parent, file.name):
+        if input is None:
+            table = jobs.review_job(model, n, spread=spread, earlier=out)
+        else:
+            given = reading_options(domain_col, time_col, group_col, channels, window, step)
+            fitted, read = model_and_reader(model, threads, device, given)
+            table = jobs.review_recordings(fitted, read(input, domain=domain), n, spread=spread, earlier=out)
+        write_table(out, table)
     kept = int((table["true_label"] != "").sum())
     labelled = f", {kept} of them labelled before" if kept else ""
     log(f"wrote {out}: {len(table)} windows{labelled}. Fill in true_label, then: transpl adapt ... --labels {out}")

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
+from transpl._utils.errors import invalid
+from transpl._utils.layout import below, check_arrays, check_facts, check_numbers
 from transpl._utils.progress import task, tracked
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
@@ -32,6 +34,22 @@ _RELEARNING_ROUNDS = 3
 _CLEARLY_LIKELIER = 0.1  # of the log likelihood; no development target with all its classes gained more than 0.09
 _RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
 _TINY = 1e-12
+_SHIFT = {
+    "kind": str,
+    **{name: [int] for name in ("order", "signs", "dead")},
+    **{name: [float] for name in ("factors", "fill")},
+    "rate": float,
+    "triads": [[int]],
+}
+_CANDIDATE = {"shift": _SHIFT, "score": float, "margin": float, "threshold": (float, None)}
+_FACTS = {
+    "n_classes": int,
+    "adapted": bool,
+    "heard": str,
+    "relearned": [int],
+    "shifts": ({"shifts": [_SHIFT], "score": (float, None), "candidates": [_CANDIDATE]}, None),
+    "estimate": ([float], None),
+}
 
 
 class SeatAccuracy(NamedTuple):
@@ -209,6 +227,26 @@ class Council:
             "shifts": None if self.shifts is None else self.shifts.to_json(),
             "estimate": None if self.estimate is None else list(self.estimate),
         }
+
+    def check(self, facts: Any, arrays: Mapping[str, NDArray], sizes: dict[str, int]) -> None:
+        """Raise unless `restore` can make something of these; sizes as in `check_arrays`."""
+        check_facts("council", facts, _FACTS)
+        n_seats, adapted, heard = len(self.settings.views) * len(self.settings.witnesses), facts["adapted"], "heard"
+        check_numbers("council.relearned", np.array(facts["relearned"], np.int64), 0, n_seats - 1)
+        if len(set(facts["relearned"])) < len(facts["relearned"]) or facts["heard"] not in ("source", heard):
+            raise invalid("council", expected="seats", got="others", advice="Save the model again.")
+        layout = {"source_shares": "f K"}
+        layout |= below("source", SourceSeats.layout(self.settings, adapted and facts["heard"] != heard))
+        if facts["heard"] == heard:
+            layout |= below(heard, SourceSeats.layout(self.settings, adapted))
+        for at in facts["relearned"]:
+            layout |= below(f"relearned.{at}", GaussianClasses.layout)
+        if adapted:
+            for view in self.settings.views:
+                layout |= below(f"target_lens.{view}", SignalScaler.layout)
+            layout |= below("verdict", VoteModel.layout)
+            sizes = sizes | {"verdict.seats": n_seats + len(facts["relearned"])}
+        check_arrays(arrays, layout, sizes | {"K": facts["n_classes"]})
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Self:
         """Restore the results of `facts` and `arrays`."""

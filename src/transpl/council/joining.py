@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 
+from transpl._utils.layout import Layout
 from transpl.windows import UNKNOWN, TargetInfo
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,14 @@ class VoteModel:
     accuracies: Floats
     stays: float = _STAYS
     sharpness: float = 1.0
+    layout: ClassVar[Layout] = {
+        "thresholds": "f seats cuts",
+        "weights": "f seats",
+        "confusions": "p seats K symbols",
+        "shares": "p K",
+        "accuracies": "f seats",
+        "numbers": "f 2",
+    }
 
     def evidence(self, answers: Floats) -> Floats:
         """sharpness w_s log C_s[k, l_s] of answers (S, n, K), (S, n, K)."""

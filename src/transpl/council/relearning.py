@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+
+from transpl._utils.layout import Layout
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +67,13 @@ class GaussianClasses:
     means: Floats
     precision: Floats
     shown: NDArray[np.bool_]
+    layout: ClassVar[Layout] = {
+        "mean": "f columns",
+        "axes": "f columns axes",
+        "means": "f K axes",
+        "precision": "f axes axes",
+        "shown": "b K",
+    }
 
     def answer(self, rows: NDArray) -> Floats:
         """Return class probabilities (n, K) of rows (n, F)."""

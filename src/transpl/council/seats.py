@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.layout import below
 from transpl._utils.progress import task
 from transpl.council import witnesses
 from transpl.council.settings import CouncilSettings
@@ -65,6 +66,19 @@ class Seat:
             witness(seed).restore(saved["adapted"], n_classes) if saved["adapted"] else None,
         )
 
+    @staticmethod
+    def layout(name: str, adapted: bool) -> dict[str, str]:
+        """Return what `arrays` returns, as `check_arrays` takes it."""
+        witness = witnesses.find(name)
+        found = below("witness", witness.layout)
+        if "*" in witness.layout:  # a network; it may have been adapted
+            found |= below("adapted", witness.layout)
+        if witness.per_column:
+            found |= below("columns", {"mean": "f columns", "scale": "p columns"})
+        if witness.per_column and adapted:
+            found |= below("target_columns", {"mean": "f columns", "scale": "p columns"})
+        return found
+
     def rows(self, viewed: ViewedWindows, adapting: bool) -> NDArray:
         """Return rows (n, ...); `adapting` adapts scaler and witness to them, unless the view is "recorded"."""
         rows = self.witness.rows(viewed)
@@ -120,6 +134,16 @@ class SourceSeats:
             for name in settings.witnesses
         ]
         return cls(scalers, seats)
+
+    @staticmethod
+    def layout(settings: CouncilSettings, adapted: bool) -> dict[str, str]:
+        """Return what `arrays` returns, as `check_arrays` takes it; `adapted` if these seats answer on a target."""
+        found: dict[str, str] = {}
+        for view in settings.views:
+            found |= below(f"lens.{view}", SignalScaler.layout)
+            for name in settings.witnesses:
+                found |= below(f"seat.{view}.{name}", Seat.layout(name, adapted))
+        return found
 
     def arrays(self) -> dict[str, NDArray]:
         """Return everything as named arrays, to save."""

@@ -7,11 +7,13 @@ from the source; the others take them from each domain itself, so that another g
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice
+from transpl._utils.layout import Layout
 from transpl.council.settings import VIEWS
 from transpl.council.witnesses import ViewedWindows
 from transpl.windows import Windows
@@ -30,6 +32,7 @@ class SignalScaler:
     view: str
     mean: Floats
     scale: Floats
+    layout: ClassVar[Layout] = {"mean": "f D", "scale": "p D"}
 
     @classmethod
     def fit(cls, view: str, windows: Windows) -> SignalScaler:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
-from transpl._utils.files import read_json, read_npz, write_json
+from transpl._utils.files import read_json, read_npy_header, read_npz, third_party, write_json
 from transpl._utils.hashing import hash_file
-from transpl.datasets.dataset import TEST, TRAIN
+from transpl.datasets.dataset import TEST, TRAIN, check_class_indices, check_integers
 from transpl.datasets.prepared import KEYS, as_names
 
 FORMAT = "transpl-card-1"
@@ -28,6 +28,7 @@ _FIELDS: dict[str, type] = {
     **dict.fromkeys(("options", "domain_names", "counts"), dict),
     **dict.fromkeys(("windows", "length"), int),
 }
+_MAX_COUNT = 1 << 53
 _AGAIN = "Prepare the data set again, or delete the card."
 
 
@@ -87,9 +88,14 @@ def make_card(npz: Path, provenance: Provenance) -> dict[str, Any]:
 def publish(staged: Path, npz: Path, provenance: Provenance) -> dict[str, Any]:
     """Move a finished npz into its place on the same disk, and write its card.
 
-    The old card is deleted first and the new one written last, so no card ever lies beside an npz of other content.
+    No card ever lies beside an npz of other content, and a new npz appears with its card: whoever is killed in between
+    can run the same command again.
     """
     card = make_card(staged, provenance)
+    if not npz.exists():
+        write_json(card_path(npz), card)
+        os.replace(staged, npz)
+        return card
     card_path(npz).unlink(missing_ok=True)
     os.replace(staged, npz)
     write_json(card_path(npz), card)
@@ -103,11 +109,21 @@ def read_card(npz: Path) -> dict[str, Any]:
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         raise unreadable_file(path, problem=f"not a card ({FORMAT})", advice=_AGAIN)
     bad = [key for key, kind in _FIELDS.items() if not isinstance(card.get(key), kind)]
-    if not bad and not all(_are_counts(parts, card["classes"]) for parts in card["counts"].values()):
-        bad = ["counts"]
+    bad = bad or [key for key in ("notes", "channels", "classes") if not _are_text(card[key])]
+    if not bad:
+        sound = {
+            "origin": all(isinstance(file, dict) and _are_text(file.get("urls") or []) for file in card["origin"]),
+            "domain_names": _are_text(list(card["domain_names"].values())),
+            "counts": all(_are_counts(parts, card["classes"]) for parts in card["counts"].values()),
+        }
+        bad = [key for key, yes in sound.items() if not yes]
     if bad:
         raise unreadable_file(path, problem=f"a card without sound {', '.join(bad)}", advice=_AGAIN)
     return card
+
+
+def _are_text(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _are_counts(parts: Any, classes: list[str]) -> bool:
@@ -118,7 +134,7 @@ def _are_counts(parts: Any, classes: list[str]) -> bool:
         and all(
             isinstance(per_class, dict)
             and set(per_class) == set(classes)
-            and all(isinstance(n, int) for n in per_class.values())
+            and all(isinstance(n, int) and 0 <= n < _MAX_COUNT for n in per_class.values())
             for per_class in parts.values()
         )
     )
@@ -163,10 +179,14 @@ def contents(npz: Path) -> dict[str, Any]:
         raise unreadable_file(npz, problem=f"not a prepared data set: no {', '.join(missing)}", advice=_AGAIN)
     length = _window_length(npz)
     try:
-        classes = as_names("class_names", arrays["class_names"])
-        y, domain, split = arrays["y"], arrays["domain"], arrays["split"]
+        classes, n = as_names("class_names", arrays["class_names"]), arrays["y"].size
+        y, domain, split = (check_integers(key, arrays[key], n) for key in ("y", "domain", "split"))
+        check_class_indices(y, len(classes))
         domains = np.unique(domain).tolist()
         names = as_names("domain_names", arrays["domain_names"]) if "domain_names" in arrays else ()
+        if len(names) not in (0, len(domains)):
+            expected = f"{len(domains)} names, one per domain"
+            raise invalid("domain_names", expected=expected, got=len(names), advice=_AGAIN)
         counts: dict[str, dict[str, dict[str, int]]] = {str(d): {} for d in domains}
         for d in domains:
             for part, code in SPLITS.items():
@@ -180,16 +200,15 @@ def contents(npz: Path) -> dict[str, Any]:
             "domain_names": dict(zip(map(str, domains), names, strict=True)) if names else {},
             "counts": counts,
         }
-    except (InputError, ValueError, IndexError) as error:
+    except InputError as error:
         raise UnreadableFile(f"{npz}: {error}") from None
 
 
 def _window_length(npz: Path) -> int:
     """Read the number of time steps from the header of X."""
-    try:
-        with zipfile.ZipFile(npz) as archive, archive.open("X.npy") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return int(read(stream)[0][-1])
-    except (KeyError, ValueError, IndexError, OSError, zipfile.BadZipFile) as error:
-        raise unreadable_file(npz, problem=f"no readable X in it ({error})", advice=_AGAIN) from None
+    with third_party(npz, "no readable X in it", _AGAIN), zipfile.ZipFile(npz) as archive:
+        with archive.open("X.npy") as stream:
+            shape, _ = read_npy_header(stream)
+    if len(shape) != 3:
+        raise unreadable_file(npz, problem=f"X has shape {shape}, not (n, channels, time)", advice=_AGAIN)
+    return shape[-1]

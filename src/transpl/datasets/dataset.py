@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, invalid
+from transpl.windows import plain_array
 
 TRAIN, TEST = 0, 1
 RULES = ("none", "domain", "source_stats", "per_split")  # of normalised()
@@ -69,7 +70,7 @@ class Dataset:
         fields: dict[str, Any] = {"X": _check_windows(self.X)}
         for field, dtype in (("y", np.int64), ("domain_ids", np.int64), ("split", np.int8), ("groups", np.int64)):
             if getattr(self, field) is not None:
-                fields[field] = _check_integers(field, getattr(self, field), len(fields["X"])).astype(dtype)
+                fields[field] = check_integers(field, getattr(self, field), len(fields["X"]), dtype)
         for field in ("class_names", "channel_names"):
             fields[field] = tuple(str(name) for name in getattr(self, field))
         fields["pairs"] = _check_pairs(self.pairs, fields["domain_ids"])
@@ -108,10 +109,7 @@ class Dataset:
         if len(self.channel_names) != channels:
             got = len(self.channel_names)
             raise invalid("channel_names", expected=f"{channels} names", got=got, advice="Name each channel.")
-        if self.y.min() < 0 or self.y.max() >= K:
-            expected = f"class indices in 0..{K - 1}, one per entry of class_names"
-            advice = "Encode labels as 0..K-1 and name every class."
-            raise invalid("y", expected=expected, got=f"{self.y.min()}..{self.y.max()}", advice=advice)
+        check_class_indices(self.y, K)
         if not set(values := np.unique(self.split).tolist()) <= {TRAIN, TEST}:
             raise invalid("split", expected="only 0 (train) and 1 (test)", got=values, advice="Recode it.")
         for field, names in (("class_names", self.class_names), ("channel_names", self.channel_names)):
@@ -120,7 +118,7 @@ class Dataset:
 
 
 def _check_windows(X: Any) -> NDArray[np.float32]:
-    values = np.asarray(X)
+    values = plain_array(X)
     if values.ndim != 3 or 0 in values.shape or values.dtype.kind not in "fiu":
         expected, got = (
             "numbers of shape (n, channels, time), none of them 0",
@@ -135,12 +133,25 @@ def _check_windows(X: Any) -> NDArray[np.float32]:
     return values
 
 
-def _check_integers(name: str, values: Any, n: int) -> NDArray[np.integer[Any]]:
-    array = np.asarray(values)
+def check_class_indices(y: NDArray[np.integer[Any]], K: int) -> None:
+    """Raise unless every label is the index of one of K classes."""
+    if len(y) and (y.min() < 0 or y.max() >= K):
+        expected = f"class indices in 0..{K - 1}, one per entry of class_names"
+        advice = "Encode labels as 0..K-1 and name every class."
+        raise invalid("y", expected=expected, got=f"{y.min()}..{y.max()}", advice=advice)
+
+
+def check_integers(name: str, values: Any, n: int, dtype: type[Any] = np.int64) -> NDArray[Any]:
+    """Return n whole numbers as an array of `dtype`."""
+    array = plain_array(values)
     if array.shape != (n,) or array.dtype.kind not in "iu":
         expected, got = f"{n} whole numbers, one per window of X", f"{array.dtype} of shape {array.shape}"
         raise invalid(name, expected=expected, got=got, advice="Give one entry per window.")
-    return array
+    found = array.astype(dtype)
+    if len(other := array[found != array]):
+        limit = np.iinfo(dtype)
+        raise invalid(name, expected=f"whole numbers in {limit.min}..{limit.max}", got=other[0], advice="Recode them.")
+    return found
 
 
 def _check_pairs(pairs: Any, domain_ids: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:

@@ -17,6 +17,7 @@ PUBLISHED: dict[str, Pairs] = {
     "ptb": ((1, 3), (1, 4), (3, 4), (4, 1)),
 }
 MAX_DOMAINS_FOR_ALL_PAIRS = 12
+_LONGEST_NUMBER = 9  # digits of a domain
 
 
 def pairs_for(name: str, domains: Sequence[int]) -> Pairs:
@@ -40,7 +41,7 @@ def default_pairs(domains: Sequence[int]) -> Pairs:
 def parse_pair(text: object, argument: str = "pairs") -> tuple[int, int]:
     """Read "2-11" as (2, 11); errors are about `argument`."""
     parts = str(text).split("-")
-    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+    if len(parts) != 2 or not all(part.isdecimal() and len(part) <= _LONGEST_NUMBER for part in parts):
         expected = "source and target as 2-11"
         raise invalid(argument, expected=expected, got=repr(text), advice="Separate them by a hyphen.")
     return int(parts[0]), int(parts[1])

@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl._utils.errors import invalid, unreadable_file
+from transpl._utils.files import read_npy_header, third_party
+from transpl._utils.locks import process_state
 from transpl.datasets.recipe import import_extra
 
 _DTYPE = re.compile(r"[biufUSO]\d{0,9}")
@@ -35,17 +37,15 @@ _EXPORT_AGAIN = "Export it again."
 
 def read_pickle(path: Path) -> Any:
     """Return the object in a pickle of arrays, lists, dicts, text and numbers."""
-    with _one_line_errors(path, _EXPORT_AGAIN):
+    with _reading_pickle(path, _EXPORT_AGAIN):
         return _ArraysOnly(path.read_bytes()).load()
 
 
 def read_pickled_npy(path: Path) -> Any:
     """Return the one object in an npy file written by `numpy.save(path, some_dict)`."""
     advice = "Install the package again."
-    with _one_line_errors(path, advice), open(path, "rb") as stream:
-        version = np.lib.format.read_magic(stream)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
+    with _reading_pickle(path, advice), open(path, "rb") as stream:
+        shape, dtype = read_npy_header(stream)
         array = _ArraysOnly(stream.read()).load() if shape == () and dtype.hasobject else None
     if not isinstance(array, np.ndarray) or array.shape != ():
         raise unreadable_file(path, problem="not an npy of one object", advice=advice)
@@ -58,7 +58,7 @@ def read_torch(path: Path) -> Any:
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
         advice = 'Install it with: pip install "torch>=2.6"'  # before, weights_only could run code (CVE-2025-32434)
         raise invalid("torch", expected="version 2.6 or newer", got=torch.__version__, advice=advice)
-    with _one_line_errors(path, "Load it with torch and save it again with torch.save."):
+    with _reading_pickle(path, "Load it with torch and save it again with torch.save."):
         # torch does not compare checksums, so it gets a copy of what zipfile has checked.
         checked = io.BytesIO()
         with zipfile.ZipFile(path) as archive, zipfile.ZipFile(checked, "w") as copy:
@@ -67,7 +67,8 @@ def read_torch(path: Path) -> Any:
                     raise ValueError(f"{entry.filename} is compressed, which torch never does")
                 copy.writestr(entry.filename, archive.read(entry))
         checked.seek(0)
-        with warnings.catch_warnings(), torch.serialization.safe_globals([(f, name) for name, f in _ADMITTED.items()]):
+        admitted = torch.serialization.safe_globals([(f, name) for name, f in _ADMITTED.items()])
+        with process_state, warnings.catch_warnings(), admitted:
             warnings.simplefilter("ignore")
             content = torch.load(checked, map_location="cpu", weights_only=True)
         return _with_arrays(content, torch.Tensor)
@@ -186,20 +187,14 @@ _ADMITTED: dict[str, Any] = {
 
 
 @contextmanager
-def _one_line_errors(path: Path, advice: str) -> Iterator[None]:
+def _reading_pickle(path: Path, advice: str) -> Iterator[None]:
     """Turn whatever the reader of a pickle raises into one line about `path`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except Exception as error:  # a damaged pickle may raise anything at all
-        reason = " ".join(str(error).split())
-        if isinstance(error, pickle.UnpicklingError):
+    with third_party(path, "damaged or of another kind", advice):
+        try:
+            yield
+        except pickle.UnpicklingError as error:
+            reason = " ".join(str(error).split())
             name = re.search(r"GLOBAL (\S+)", reason)  # torch's explanation is long
             reason = f"the name {name[1]}" if name else reason[:200]
-            problem, advice = f"its pickle holds more than arrays ({reason})", f"Nothing in it was run. {advice}"
-        else:
-            problem = f"damaged or of another kind ({type(error).__name__}: {reason[:200]})"
-        raise unreadable_file(path, problem=problem, advice=advice) from None
+            problem = f"its pickle holds more than arrays ({reason})"
+            raise unreadable_file(path, problem=problem, advice=f"Nothing in it was run. {advice}") from None

@@ -15,6 +15,7 @@ from typing import Any
 from transpl._utils.errors import InputError, UnreadableFile, check_choice, invalid, unreadable_file
 from transpl._utils.files import naming
 from transpl._utils.hashing import hash_bytes, hash_file
+from transpl._utils.locks import writing
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
 from transpl.datasets.dataset import RULES, normalised
@@ -80,6 +81,21 @@ def prepare(
         expected = f"an option of {name} ({', '.join(recipe.options) or 'none'})"
         raise invalid("options", expected=expected, got=", ".join(unknown), advice="See transpl datasets list.")
     npz = prepared_path(name, home)
+    with writing(npz.parent, npz.name):
+        return _prepare(recipe, npz, source, offline, options, normalise, force, log)
+
+
+def _prepare(
+    recipe: Recipe,
+    npz: Path,
+    source: Path | None,
+    offline: bool,
+    options: dict[str, Any],
+    normalise: str,
+    force: bool,
+    log: Log,
+) -> Path:
+    name = recipe.name
     origin = None if source is None else _origin_of(source, recipe)
     if not force and _is_prepared(npz, recipe, options, normalise, origin, log):
         return npz

@@ -102,8 +102,11 @@ def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
 
 
 def as_str(key: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return bytes as text, anything else as it is."""
+    """Return bytes as text, anything else as it is; text that could not be written as UTF-8 is refused."""
     try:
-        return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
-    except UnicodeError:
+        text = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        if text.dtype.kind == "U":
+            "".join(text.ravel().tolist()).encode("utf-8")
+    except ValueError:
         raise invalid(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
+    return text

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import InputError, check_fraction, check_int, invalid, unreadable_file
+from transpl._utils.locks import process_state
 from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.pairs import PUBLISHED
 
@@ -122,7 +123,7 @@ def windows_per_domain(dataset: Dataset) -> dict[int, int]:
 def import_extra(package: str, purpose: str, extra: str) -> Any:
     """Import a package that only some data sets need, without its warnings."""
     try:
-        with warnings.catch_warnings():
+        with process_state, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return importlib.import_module(package)
     except ImportError:

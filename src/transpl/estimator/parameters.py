@@ -21,6 +21,9 @@ VARIANTS = tuple(MODES)
 # Parameters that change no number of a fitted model: how it runs, and the names of channels in tables and sentences.
 EFFECTIVE_AT_ONCE = ("device", "devices", "n_threads", "checkpoint_dir", "verbose", "channel_names")
 
+# Of these, the ones that belong to a machine. They are not saved, and never read from a file.
+OF_THE_MACHINE = ("device", "devices", "n_threads", "checkpoint_dir", "verbose")
+
 _OF_PLUS = {each.name: each for each in settings_table(CouncilMethodSettings)}
 _OF_PAPER = {each.name: each for each in settings_table(TransPLSettings)}
 _OF_BOTH = ("patch_length", "n_coarse", "sigma", "channel_alignment", "smoothing", "epsilon")

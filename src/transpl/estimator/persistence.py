@@ -7,23 +7,28 @@ holds one complete model at every moment, the old or the new.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
 
 from transpl import __version__
-from transpl._utils.errors import unreadable_file
+from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
 from transpl._utils.files import read_json, replacing, write_json
 from transpl._utils.hashing import hash_file, hash_json
+from transpl._utils.locks import writing
 from transpl.methods.contract import ExplainableMethod
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
+_LONGEST_REASON = 400  # characters
+_LONGEST_LABEL = 10_000
+_END_OF_ANOTHER_SAVE = 60.0  # seconds
 # Parameters that older versions had beside "variant"; None in their models of the paper's method.
 _RETIRED = (
     *("vote", "calibrate", "classifier_evidence", "aligned_copies"),
@@ -31,29 +36,48 @@ _RETIRED = (
 )
 
 
+# What the estimator saves of itself in model.json, as `check_facts` takes it; the method checks its own facts.
+SAVED = {
+    "variant": str,
+    "params": dict,
+    "classes": {"dtype": str, "values": ([str], [bool], [int], [float])},
+    "n_features_in": int,
+    "feature_names_in": [str],
+    "channels": int,
+}
+
+
 class SavedModel(NamedTuple):
     """The content of a folder.
 
     about : plain data: the variant, what `save_model` was given, and the facts of the method
-    path : of the arrays
+    path : of model.json
     """
 
     about: dict[str, Any]
     arrays: dict[str, NDArray]
     path: Path
 
-    def restore(self, method: ExplainableMethod) -> None:
-        """Restore a method from what was saved; raises if it was saved from another kind of method."""
-        try:
-            method.restore(self.about, self.arrays)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise _not_described(self.path, error) from None
+
+def saved_classes(dtype: str, values: list[Any], n: int) -> NDArray:
+    """The labels of n classes."""
+    kind = np.dtype(dtype)
+    if kind.kind not in "biufUO" or kind.itemsize > _LONGEST_LABEL * 4:
+        raise invalid("classes", expected="text or numbers", got=dtype, advice="Save the model again.")
+    found = np.array(values, dtype=kind)
+    if found.tolist() != values or len(set(values)) != n or len(values) != n:
+        raise invalid("classes", expected=f"{n} different labels", got=len(values), advice="Save the model again.")
+    return found
 
 
 def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
     """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
-    home.mkdir(parents=True, exist_ok=True)
+    with writing(home, wait=_END_OF_ANOTHER_SAVE):
+        _save(home, about, method)
+
+
+def _save(home: Path, about: dict[str, Any], method: ExplainableMethod) -> None:
     name, digest = _write_arrays(home, method.arrays())
     card: dict[str, Any] = {
         "format": FORMAT,
@@ -71,23 +95,30 @@ def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: Ex
 def load_model(folder: str | os.PathLike[str]) -> SavedModel:
     """Read a folder that `save_model` wrote; raises if it was tampered with, truncated or written by something else."""
     home = Path(folder)
-    card = _read_card(home / "model.json")
-    path = home / str(card["weights"]["file"])
-    if path.parent != home or not path.is_file():
-        raise unreadable_file(path, problem="the weights file is missing", advice="Copy the whole model folder.")
-    if hash_file(path) != card["weights"]["sha256"]:
-        raise unreadable_file(
-            path, problem="damaged or changed since it was saved", advice="Copy or save the model again."
-        )
+    card_path = home / "model.json"
+    with refusing_what_does_not_fit(card_path):
+        card = _read_card(card_path)
+        path = home / str(card["weights"]["file"])
+        if path.parent != home or not path.is_file():
+            raise unreadable_file(path, problem="the weights file is missing", advice="Copy the whole model folder.")
+        if hash_file(path) != card["weights"]["sha256"]:
+            raise unreadable_file(
+                path, problem="damaged or changed since it was saved", advice="Copy or save the model again."
+            )
+        return SavedModel(card, load_file(path), card_path)
+
+
+@contextmanager
+def refusing_what_does_not_fit(path: Path) -> Iterator[None]:
+    """Refuse a saved model in one line, whatever the block raises: a digest does not prove who wrote it."""
     try:
-        return SavedModel(card, load_file(path), path)
-    except (SafetensorError, ValueError) as error:
-        raise _not_described(path, error) from None
-
-
-def _not_described(path: Path, error: Exception) -> Exception:
-    problem = f"not the weights that model.json describes ({type(error).__name__})"
-    return unreadable_file(path, problem=problem, advice="Save the model again.")
+        yield
+    except (UnreadableFile, OSError):
+        raise
+    except Exception as error:
+        reason = f"{error}".rstrip(".") if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        problem = f"describes no model of this version ({reason[:_LONGEST_REASON]})"
+        raise unreadable_file(path, problem=problem, advice="Save the model again.") from error
 
 
 def _write_arrays(home: Path, arrays: dict[str, NDArray]) -> tuple[str, str]:

@@ -15,14 +15,24 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl._utils.errors import check_choice, invalid, require_deep, unreadable_file
+from transpl._utils.layout import check_facts
+from transpl._utils.locks import one_thread_at_a_time
 from transpl.estimator.parameters import (
     EFFECTIVE_AT_ONCE,
+    OF_THE_MACHINE,
     VARIANTS,
     check_mode,
     default_mode,
     document_parameters,
 )
-from transpl.estimator.persistence import load_model, save_model
+from transpl.estimator.persistence import (
+    SAVED,
+    SavedModel,
+    load_model,
+    refusing_what_does_not_fit,
+    save_model,
+    saved_classes,
+)
 from transpl.estimator.validation import (
     check_labels,
     class_indices,
@@ -198,6 +208,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.triads = triads
         self.channel_names = channel_names
 
+    @one_thread_at_a_time
     def fit(
         self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
     ) -> Self:
@@ -248,6 +259,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.fitted_params_ = self.plain_params(seed)
         return self
 
+    @one_thread_at_a_time
     def adapt(
         self,
         X_target: Any,
@@ -305,6 +317,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
 
+    @one_thread_at_a_time
     def partial_adapt(self, X_batch: Any) -> Self:
         """Add target windows without a gradient step. The result does not depend on their order or batches.
 
@@ -329,12 +342,14 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.method_, self.fitted_params_ = method, self.plain_params(self.seed_)
         return self
 
+    @one_thread_at_a_time
     def unadapted(self) -> Self:
         """Return a copy of the model as `fit` left it, which takes over parameters that were set since."""
         alone = copy.copy(self)
         alone.method_, alone.fitted_params_ = self._method_to_adapt().unadapted(), self.plain_params(self.seed_)
         return alone
 
+    @one_thread_at_a_time
     def predict_proba(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray[np.float64]:
         """Return class probabilities.
 
@@ -371,6 +386,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         probabilities = self.predict_proba(X, groups=groups, smooth=smooth)
         return self.classes_[probabilities.argmax(axis=1)]
 
+    @one_thread_at_a_time
     def pseudo_label(self, X: Any, prior: ArrayLike | dict[Any, float] | None = None) -> PseudoLabels:
         """Label windows the way `adapt` labels the target: by the witnesses ("plus") or by code transitions ("paper").
 
@@ -392,6 +408,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         found = self.fitted_method().pseudo_label(self._seen_windows(X, "X"), self.class_shares(prior))
         return found._replace(labels=self.classes_[found.labels])
 
+    @one_thread_at_a_time
     def explain(
         self,
         X: Any,
@@ -423,6 +440,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         names = self._channel_names(channel_names)
         return method.explain(windows, self.classes_, names, self.class_shares(prior), nearest)
 
+    @one_thread_at_a_time
     def shift_report(self, X: Any = None, *, channel_names: Sequence[str] | None = None) -> ShiftReport:
         """Report what shifted between the source and the target of `adapt` or `partial_adapt`.
 
@@ -446,6 +464,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
             return report
         return replace(report, target_shares=self.pseudo_label(X).probabilities.mean(axis=0))
 
+    @one_thread_at_a_time
     def drift(
         self,
         X: Any,
@@ -492,9 +511,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
             raise invalid(
                 "y", expected="text or numbers as labels, to be saved", got=type(values[0]), advice="Convert them."
             )
-        now = {name: to_python(getattr(self, name)) for name in EFFECTIVE_AT_ONCE}
+        params = {**self.fitted_params_, **{name: to_python(getattr(self, name)) for name in EFFECTIVE_AT_ONCE}}
         about = {
-            "params": {**self.fitted_params_, **now, "checkpoint_dir": None},
+            "params": {name: value for name, value in params.items() if name not in OF_THE_MACHINE},
             "classes": {"dtype": self.classes_.dtype.str, "values": values},
             "n_features_in": self.n_features_in_,
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
@@ -504,21 +523,37 @@ class TransPL(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; a tampered, truncated or foreign one is refused."""
+        """Read a model that `save` wrote; a tampered, truncated or foreign one is refused.
+
+        The file may come from a stranger: nothing in it is executed, and parameters of the machine (`device`,
+        `devices`, `n_threads`, `checkpoint_dir`, `verbose`) keep their defaults.
+        """
         saved = load_model(folder)
+        with refusing_what_does_not_fit(saved.path):
+            return cls._restored(saved)
+
+    @classmethod
+    def _restored(cls, saved: SavedModel) -> Self:
         about = saved.about
-        try:
-            model = cls(**about["params"])
-        except TypeError as error:
-            raise unreadable_file(folder, problem=f"unknown parameters ({error})", advice="Upgrade transpl.") from None
-        model.classes_ = np.array(about["classes"]["values"], dtype=np.dtype(about["classes"]["dtype"]))
-        model.n_features_in_, model.n_channels_ = about["n_features_in"], about["channels"]
-        if about["feature_names_in"]:
-            model.feature_names_in_ = np.array(about["feature_names_in"], dtype=object)
-        model.seed_ = about["params"]["random_state"]
+        check_facts("model", {name: about.get(name) for name in SAVED}, SAVED)
+        params = {name: value for name, value in about["params"].items() if name not in OF_THE_MACHINE}
+        if unknown := sorted(params.keys() - cls().get_params().keys()):
+            raise unreadable_file(saved.path, problem=f"unknown parameters ({unknown})", advice="Upgrade transpl.")
+        model = cls(**params)
+        check_choice("variant", model.variant, (about["variant"],))
+        model.seed_ = seed_of(params["random_state"])
         model.fitted_params_ = model.plain_params(model.seed_)
         model.method_ = model.new_method(model.seed_)
-        saved.restore(model.method_)
+        model.method_.restore(about, saved.arrays)
+        model.n_channels_, model.n_features_in_ = model.method_.n_channels, about["n_features_in"]
+        model.classes_ = saved_classes(**about["classes"], n=model.method_.n_classes)
+        names = about["feature_names_in"]
+        if about["channels"] != model.n_channels_ or len(names) not in (0, model.n_features_in_):
+            raise invalid(
+                "channels, feature_names_in", expected="one per channel", got="others", advice="Save it again."
+            )
+        if names:
+            model.feature_names_in_ = np.array(names, dtype=object)
         return model
 
     def fitted_method(self) -> ExplainableMethod:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl.markov import check_prior
-from transpl.windows import UNKNOWN, Labelled, Windows
+from transpl.windows import UNKNOWN, Labelled, Windows, plain_array
 
 HOLDOUT_SHARE = 0.3
 _LARGEST_SEED = 2**32 - 1  # numpy's limit
@@ -43,7 +43,7 @@ def group_numbers(groups: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
     """Number the groups of n windows in the order in which their names appear, (n,)."""
     if groups is None:
         return None
-    names = np.asarray(groups, dtype=object)
+    names = plain_array(groups, object)
     if names.shape != (n,):
         got = "a single name" if names.ndim == 0 else f"shape {names.shape}"
         raise invalid("groups", expected=f"{n} names, one per window", got=got, advice="Name each window's recording.")
@@ -68,12 +68,13 @@ def check_labels(y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> N
     """Return the labels of the source rows as one plain type; the target's are never read."""
     if y is None:
         raise InputError("y: requires y to be passed, but the target y is None. Pass one label per window.")
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(plain_array(y), warn=True)
     if len(labels) != n:
         raise invalid("y", expected=f"{n} labels, one per window", got=len(labels), advice="Pass matching X and y.")
     source = labels[~is_target]
-    if (source != source).any() or (source.dtype == object and any(value is None for value in source)):
-        raise invalid("y", expected="a label for every source row", got="NaN or None", advice="Drop unlabelled rows.")
+    if pd.isna(source).any():
+        got = "NaN, None, NA or a masked entry"
+        raise invalid("y", expected="a label for every source row", got=got, advice="Drop unlabelled rows.")
     if source.dtype == object and len({isinstance(value, str) for value in source}) > 1:
         raise invalid("y", expected="labels of one type", got="text and others", advice="Convert all of them to text.")
     if source.dtype == object and not isinstance(source[0], str):
@@ -90,7 +91,7 @@ def check_labels(y: ArrayLike | None, n: int, is_target: NDArray[np.bool_]) -> N
 
 def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> NDArray[np.int64]:
     """Return the positions of labels in `classes`."""
-    labels = np.asarray(y)
+    labels = plain_array(y)
     if y is None or labels.shape != (n,):
         got = "None" if y is None else f"shape {labels.shape}"
         raise invalid(name, expected=f"{n} labels, one per window", got=got, advice="Pass them beside the windows.")
@@ -103,7 +104,7 @@ def class_indices(y: ArrayLike | None, n: int, classes: NDArray, name: str) -> N
 def few_label_indices(few_labels: Any, n: int, classes: NDArray) -> NDArray[np.int64] | None:
     """Convert labels of some of n windows to positions in `classes`, (n,), -1 where unknown; None without any label.
 
-    few_labels : {row: label}, or n labels of which None, NaN, pandas' NA and "" are unknown
+    few_labels : {row: label}, or n labels of which None, NaN, pandas' NA, "" and masked ones are unknown
     """
     if few_labels is None:
         return None
@@ -133,7 +134,7 @@ def _is_row(row: Any, n: int) -> bool:
 
 
 def _known_labels(few_labels: Any, n: int) -> dict[int, Any]:
-    labels = np.asarray(few_labels, dtype=object)
+    labels = plain_array(few_labels, object)
     if labels.shape != (n,):
         expected = f"{n} labels, one per target window, None where unknown, or {{row: label}}"
         raise invalid("few_labels", expected=expected, got=f"shape {labels.shape}", advice="Pass them beside X_target.")
@@ -152,7 +153,7 @@ def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -
     if prior is None:
         return None
     if not isinstance(prior, dict):
-        return check_prior(prior, len(classes))
+        return check_prior(plain_array(prior), len(classes))
     known = classes.tolist()
     unknown = [label for label in prior if label not in known]
     if unknown:
@@ -169,15 +170,15 @@ def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -
 def is_table(X: Any) -> bool:
     """Whether X is (n, time): rows of numbers."""
     if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
-        return np.asarray(X[0]).ndim == 1
-    return np.asarray(X).ndim == 2
+        return np.ndim(X[0]) == 1
+    return np.ndim(X) == 2
 
 
 def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
     """Which rows belong to the target (negative domain), (n,)."""
     if sample_domain is None:
         return np.zeros(n, dtype=bool)
-    domains = np.asarray(sample_domain)
+    domains = plain_array(sample_domain)
     if domains.shape != (n,) or domains.dtype.kind not in "iu":
         raise invalid(
             "sample_domain",

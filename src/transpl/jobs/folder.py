@@ -45,7 +45,8 @@ UNFINISHED = "unfinished.json"
 TARGETS = "targets.json"
 SAMPLE_FILE = "sample.npz"
 SAMPLE_SIZE = 300  # windows of each domain
-READING = {"domain_col", "time_col", "group_col", "channels", "window", "step", "interval"}  # keys of reading.json
+_COLUMNS, _SIZES = ("domain_col", "time_col", "group_col"), ("window", "step")
+READING = {*_COLUMNS, "channels", *_SIZES, "interval"}  # keys of reading.json
 _SAMPLE_FORMAT = "transpl-sample-1"
 _ONE_TARGET = ("summary.json", "predictions.csv", UNFINISHED)
 _MANY_TARGETS = ("summary.csv", TARGETS)
@@ -186,11 +187,7 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
         raise invalid("model", expected="a folder that transpl adapt wrote", got=folder, advice="Name the folder.")
     home = folder / "model" if (folder / "model" / "model.json").is_file() else folder
     require_finished(home)
-    path = home / "reading.json"
-    reading = read_json(path) if path.is_file() else {}
-    if not isinstance(reading, dict) or not set(reading) <= READING:
-        advice = "Delete it, and describe the recordings on the command line."
-        raise unreadable_file(path, problem="not written by transpl adapt", advice=advice)
+    reading = load_reading(home)
     model = TransPL.load(home)
     if holds_many(folder):
         warnings.warn(
@@ -199,6 +196,33 @@ def load_model(folder: Path) -> tuple[TransPL, dict[str, Any]]:
             stacklevel=2,
         )
     return model, reading
+
+
+def load_reading(folder: Path) -> dict[str, Any]:
+    """Read how recordings were read, as arguments of `read_recordings`; empty if the folder does not say."""
+    path = folder / "reading.json"
+    if not path.is_file():
+        return {}
+    reading = read_json(path)
+    bad = ["its content"] if not isinstance(reading, dict) else sorted(set(reading) - READING)
+    if not bad:
+        bad = [name for name, value in reading.items() if value is not None and not _is_sound(name, value)]
+    if bad:
+        problem = f"not written by transpl adapt ({', '.join(bad)})"
+        advice = "Delete it, and describe the recordings on the command line."
+        raise unreadable_file(path, problem=problem, advice=advice)
+    return reading
+
+
+def _is_sound(name: str, value: Any) -> bool:
+    """Whether a value of reading.json is of the right kind."""
+    if name in _COLUMNS:
+        return isinstance(value, str)
+    if name == "channels":
+        return isinstance(value, list) and bool(value) and all(isinstance(channel, str) for channel in value)
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) and value >= 1 if name in _SIZES else isinstance(value, float | int) and value > 0
 
 
 # the sample of windows

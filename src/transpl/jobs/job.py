@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from transpl import TransPL
 from transpl._utils.errors import invalid
+from transpl._utils.locks import writing
 from transpl.datasets import Dataset
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator import check_mode
@@ -233,13 +234,12 @@ def run(
         expected = f"{channels} names"
         raise invalid("channel_names", expected=expected, got=len(job.channel_names), advice="Name each channel.")
     prior_shares(job.prior, np.unique(job.source.y))  # before anything is trained
-    require_one_target(out)
     if model.channel_names is None:
         model.set_params(channel_names=job.channel_names)
     cache = source_model_cache(out / "model", model, *training_rows(job.source, job.validation))
-    with checkpoints_in(model, out / "checkpoints"):
+    with writing(out), checkpoints_in(model, out / "checkpoints"):
+        require_one_target(out)
         found = cache.find() if source_from is None else load_source(cache, source_from)  # before anything is written
-        out.mkdir(parents=True, exist_ok=True)
         with recording_failure(out):
             if found is None:
                 log(f"source phase: {len(job.source.X)} labelled windows of {job.source_name}")

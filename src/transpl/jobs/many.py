@@ -6,10 +6,9 @@ import copy
 import os
 import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +19,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import UnreadableFile, invalid
 from transpl._utils.files import read_json, read_npz
 from transpl._utils.hashing import hash_file, hash_values
+from transpl._utils.locks import process_state, writing
 from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator import TransPL, check_mode
 from transpl.jobs.folder import is_unfinished, write_failure
@@ -38,6 +39,7 @@ from transpl.jobs.target import (
 from transpl.jobs.target_files import TargetFile, as_target, read_target, target_digest
 from transpl.windows import Labelled, Windows, name_channels
 
+_END_OF_A_WORKER = 60.0  # seconds
 _LAYOUT = 2  # of a target's folder; results of another layout are made again
 Rows = tuple[Labelled, Labelled | None]  # training, validation
 
@@ -194,6 +196,10 @@ def adapt_many(
     source = _describe_source(source_model, rows, source_name)
 
     def adapted() -> Generator[AdaptedTarget, None, None]:
+        with nullcontext() if home is None else writing(home):
+            yield from results()
+
+    def results() -> Generator[AdaptedTarget, None, None]:
         missing = {}
         for task in tasks:
             found = _read_finished(task, source_model.classes_, with_model=keep_models)
@@ -204,7 +210,7 @@ def adapt_many(
         if not missing:
             return
         with ModelBundle.packed(source_model, needed, near=home if address else None) as bundle:
-            worker = _Worker(bundle, mode, names, keep_models, source)
+            worker = _Worker(bundle, mode, names, keep_models, source, source_model.device)
             how: dict[str, Any] = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
             with closing(run_all(worker, missing, **how)) as outcomes:
                 for outcome in outcomes:
@@ -290,22 +296,27 @@ class _Worker:
     channel_names: tuple[str, ...] | None
     keep_models: bool
     source: dict[str, Any]  # for summary.json
+    device: str
 
     def __call__(self, task: _Task) -> AdaptedTarget:
-        start = time.perf_counter()
+        # The worker of a job that was killed may still be at it.
+        with nullcontext() if task.folder is None else writing(task.folder, wait=_END_OF_A_WORKER):
+            return self._adapt(task)
+
+    def _adapt(self, task: _Task) -> AdaptedTarget:
+        start = work_seconds()
         checkpoints = None if task.folder is None else task.folder / "checkpoints"
         with _collected_warnings() as notes:
             target, names = read_target(task.target, self.channel_names)
             model = self.bundle.load()
-            own = {"n_threads": model.n_threads, "verbose": model.verbose}
-            model.set_params(n_threads=1, verbose=False, checkpoint_dir=checkpoints)
+            model.set_params(device=self.device, n_threads=1, checkpoint_dir=checkpoints)
             channel_names = names or name_channels(None, model.n_channels_)
             result = adapt_target(
                 model, AdaptTask(task.name, target, self.mode, channel_names, self.source, prior=task.prior)
             )
-        seconds = time.perf_counter() - start
+        seconds = work_seconds() - start
         if task.folder is not None:
-            self._write(task, result, model.set_params(**own), seconds, notes)
+            self._write(task, result, model, seconds, notes)
         return AdaptedTarget.from_results(
             task.name,
             model.classes_,
@@ -331,7 +342,7 @@ class _Worker:
 def _collected_warnings() -> Iterator[list[str]]:
     """Collect the user warnings of the block, each once: a worker has nobody to show them to."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+    with process_state, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
     texts = (str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))

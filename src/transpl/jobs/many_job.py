@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from transpl import TransPL
+from transpl._utils.locks import writing
 from transpl._utils.parallel import check_workers
 from transpl._utils.progress import task
 from transpl._utils.source_cache import SourceCache
@@ -109,7 +110,21 @@ def run_many(
         model.set_params(channel_names=job.channel_names)
     cache = source_model_cache(out / "model", model, *training_rows(job.source, job.validation))
     found = None if source_from is None else load_source(cache, source_from)  # before anything is written
-    begin_many(out, job.targets)
+    with writing(out):
+        begin_many(out, job.targets)
+        workers: dict[str, Any] = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
+        return _run_targets(job, model, cache, found, out, log, workers)
+
+
+def _run_targets(
+    job: ManyJob,
+    model: TransPL,
+    cache: SourceCache[TransPL],
+    found: TransPL | None,
+    out: Path,
+    log: Log,
+    workers: dict[str, Any],
+) -> pd.DataFrame:
     with recording_failure(out):
         fitted = _source_model(job, model, cache, found, out / "checkpoints", log)
         save_reading(out, job.reading)
@@ -123,10 +138,7 @@ def run_many(
             source_name=job.source_name,
             out=out,
             keep_models=True,
-            jobs=jobs,
-            backend=backend,
-            retries=retries,
-            address=address,
+            **workers,
         )
         rows = {}
         with closing(adapted), task("targets", len(job.targets)) as update:

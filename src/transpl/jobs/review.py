@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import TransPL
-from transpl._utils.errors import InputError, check_int, invalid, unreadable_file
+from transpl._utils.errors import InputError, check_int, first_repeated, invalid, unreadable_file
 from transpl._utils.files import is_stream
 from transpl.council import load_explanation
 from transpl.datasets.recordings.reading import Recordings
@@ -118,12 +118,13 @@ def read_labels(paths: Sequence[Path], recordings: Recordings, classes: Sequence
             raise invalid(path.name, expected=expected, got=got, advice=_SAME_RECORDING)
         windows, labels = numbers.astype(int).tolist(), as_text(table[TRUE_LABEL]).tolist()
         _check_origin(table, known.iloc[windows], path)
-        for row, (window, label) in enumerate(zip(windows, labels, strict=True)):
+        again = first_repeated([*found, *windows])
+        for window, label in zip(windows, labels, strict=True):
             if label not in classes:
                 expected, got = f"classes of the source ({', '.join(classes)})", f"{label!r} for window {window}"
                 advice = "Check the spelling; a class that the source does not have cannot be learnt from a few labels."
                 raise invalid(path.name, expected=expected, got=got, advice=advice)
-            if window in found or window in windows[:row]:
+            if window == again:
                 got = f"window {window} again"
                 raise invalid(path.name, expected="every window once", got=got, advice="Keep one row.")
         found |= dict(zip(windows, labels, strict=True))

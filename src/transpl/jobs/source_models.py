@@ -21,6 +21,7 @@ from transpl._utils.errors import invalid
 from transpl._utils.files import read_json
 from transpl._utils.hashing import hash_values
 from transpl._utils.source_cache import OtherSource, SourceCache
+from transpl.estimator.parameters import OF_THE_MACHINE
 from transpl.estimator.validation import to_python
 from transpl.windows import as_windows
 
@@ -96,7 +97,7 @@ def _identity(model: TransPL, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike
 def _content(model: TransPL) -> tuple[dict[str, Any], str]:
     """Parameters as they are saved, and a hash of the source model."""
     params = {
-        name: to_python(value) for name, value in model.get_params(deep=False).items() if name != "checkpoint_dir"
+        name: to_python(value) for name, value in model.get_params(deep=False).items() if name not in OF_THE_MACHINE
     }
     return params, model.fitted_method().unadapted().fingerprint()
 

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from transpl._utils.errors import check_int, invalid, unreadable_file
-from transpl._utils.files import map_npy, new_npy, read_json, write_json, write_rows
+from transpl._utils.files import map_npy, new_npy, read_json, remove_leftovers, write_json, write_rows
 from transpl._utils.hashing import hash_bytes
+from transpl._utils.locks import writing
 from transpl._utils.progress import task
 from transpl.estimator import TransPL
 from transpl.methods import ExplainableMethod
@@ -68,13 +69,20 @@ def label_windows(
     other windows is refused.
     """
     check_int("chunk", chunk, least=1)
-    model = model.unadapted() if adapt else model
+    with writing(out):
+        return _label_into(Path(out), model.unadapted() if adapt else model, X, adapt, chunk, progress)
+
+
+def _label_into(
+    out: Path, model: TransPL, X: NDArray | str | os.PathLike[str], adapt: bool, chunk: int, progress: bool
+) -> WindowLabels:
     method = model.fitted_method()
     windows, whole_batches = _WindowFile(X, model), -(-chunk // BATCH) * BATCH
-    earlier = _Run.earlier_state(Path(out))  # before the whole file is read
+    earlier = _Run.earlier_state(out)  # before the whole file is read
     identity = _identity(model, adapt, windows, windows.digest(whole_batches, progress))
-    run = _Run.start(Path(out), earlier, identity, len(windows), progress)
+    run = _Run.start(out, earlier, identity, len(windows), progress)
     if not run.state.finished:
+        remove_leftovers(out)
         write_json(run.folder / "classes.json", model.classes_.tolist())
         answer = _adapted(method, windows, run, whole_batches) if adapt else _as_it_is(method, windows)
         _label(answer, len(model.classes_), run, whole_batches)
@@ -199,8 +207,6 @@ class _Run:
     @staticmethod
     def earlier_state(folder: Path) -> _State | None:
         """How far a folder is; None if it is a new one. One with anything else in it is refused."""
-        if folder.exists() and not folder.is_dir():
-            raise invalid("out", expected="a folder", got=f"the file {folder}", advice="Choose another name.")
         path = folder / "progress.json"
         if path.is_file():
             return _State.read(path)

@@ -57,7 +57,7 @@ class Target:
     X
         windows as `TransPL.adapt` takes them
     y
-        (n,) labels, "" where unknown; they only score and never reach the model
+        (n,) labels, "" or masked where unknown; they only score and never reach the model
     origin
         a row per window that says where it comes from (group, start), copied to predictions.csv
     groups
@@ -68,6 +68,10 @@ class Target:
     y: NDArray | None = None
     origin: pd.DataFrame | None = None
     groups: NDArray | None = None
+
+    def __post_init__(self) -> None:
+        if np.ma.is_masked(self.y):
+            object.__setattr__(self, "y", np.ma.filled(np.ma.asarray(self.y).astype(str), NO_LABEL))
 
 
 @dataclass(frozen=True)

@@ -314,10 +314,7 @@ class ExplainableMethod(Method):
 
     @abstractmethod
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
-        """Learn it all again from `facts` and `arrays`.
-
-        Others raise KeyError, TypeError, ValueError or RuntimeError.
-        """
+        """Learn it all again from `facts` and `arrays`, which may come from a stranger: others raise an exception."""
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,8 +19,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from transpl import markov
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
+from transpl._utils.layout import check_arrays, check_facts, check_numbers
+from transpl._utils.locks import process_state
 from transpl._utils.progress import task
 from transpl.council import (
     MAX_WINDOWS,
@@ -44,6 +46,7 @@ from transpl.markov import (
     ShiftReport,
     SourceCodes,
     TransitionCounts,
+    check_prior,
     class_log_probabilities,
     measure_drift,
     nearest_windows,
@@ -57,6 +60,18 @@ if TYPE_CHECKING:
     from transpl.methods.source_model import SourceModel
     from transpl.nn import Execution
 
+_LAYOUT = {
+    "codes.centres": "f codes steps",
+    "codes.mean": "f D",
+    "codes.deviation": "p D",
+    "source.codes": "i windows D patches",
+    "source.labels": "i windows",
+    "source.rows": "i windows",
+    "counts.class": "i K D codes codes",
+    "counts.target": "i D codes codes",
+    "sample.values": "f samples D time",
+    "sample.lengths": "i samples",
+}
 _REFERENCE = "our own; Dawid and Skene 1979 without labels, transition matrices after Kim and Lee 2025"
 
 
@@ -166,7 +181,7 @@ class CouncilMethod(ExplainableMethod):
 
     def fit_source(self, source: Labelled, validation: Labelled | None = None) -> None:
         """Learn from labelled source windows; none need to be held out."""
-        start = time.perf_counter()
+        start = work_seconds()
         settings, shortest = self.codebook_settings, int(source.windows.lengths.min())
         self._check_channels(source.windows.n_channels)
         self._learn(source)
@@ -175,7 +190,7 @@ class CouncilMethod(ExplainableMethod):
                 source, n_codes=settings.n_coarse, patch_length=settings.patch_length, seed=self.seed
             )
         self._shortest_window = 2 * max(coded.book.patch_length, min(PATCH_LENGTH, shortest // 2))
-        self._coded, self._source_seconds = coded, time.perf_counter() - start
+        self._coded, self._source_seconds = coded, work_seconds() - start
 
     def start_from(self, model: SourceModel) -> None:
         """Learn from the rows of a source model; its network is not needed.
@@ -229,11 +244,11 @@ class CouncilMethod(ExplainableMethod):
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
         """Undo shifts, hear the witnesses on the target and judge them."""
-        start, council, groups = time.perf_counter(), self._council.unadapted(), _numbered(info.groups)
+        start, council, groups = work_seconds(), self._council.unadapted(), _numbered(info.groups)
         with self._threads():
             hearing = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
             counts = None if self._coded is None else self._coded.count(target)
-        shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+        shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
         # Only a finished adaptation replaces the last one.
         self._council, self._judged = council, True
         if counts is not None:
@@ -309,11 +324,11 @@ class CouncilMethod(ExplainableMethod):
         if not self._judged:
             assert self._target is not None
             assert self._target.sample is not None
-            start, sample = time.perf_counter(), self._target.sample.windows
+            start, sample = work_seconds(), self._target.sample.windows
             with self._threads():
                 council = self._council.unadapted()
                 hearing = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
-            shares, seconds = hearing.probabilities.mean(axis=0), time.perf_counter() - start
+            shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
         return self._council
@@ -342,8 +357,10 @@ class CouncilMethod(ExplainableMethod):
             )
         return self._rows
 
-    def _threads(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads)
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        with process_state, nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads):
+            yield
 
     # explaining
 
@@ -506,6 +523,7 @@ class CouncilMethod(ExplainableMethod):
         return arrays if target is None else {**arrays, "counts.target": target.counts.counts}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
+        self._check_saved(facts, arrays)
         book, codes = PatchCodes(**_below("codes.", arrays)), SourceCodes(**_below("source.", arrays))
         self._coded = CodedSource(book, codes, TransitionCounts(arrays["counts.class"]))
         self._council = Council(self.settings.council()).restore(facts["council"], _below("council.", arrays))
@@ -518,6 +536,40 @@ class CouncilMethod(ExplainableMethod):
             kept = TargetSample.restored(sample) if sample else None
             counts = TransitionCounts(arrays["counts.target"])
             self._target = _Target(counts, prior, kept, bool(sample), shares, about["seconds"])
+        self._try_out()
+
+    def _check_saved(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
+        settings, target, council = self.codebook_settings, facts.get("target"), facts["council"]
+        check_facts("source", facts["source"], {"shortest_window": int, "seconds": float})
+        growing = any(name.startswith("sample.") for name in arrays)
+        layout = {name: text for name, text in _LAYOUT.items() if growing or not name.startswith("sample.")}
+        if target is None:
+            del layout["counts.target"]
+        sizes = {"steps": settings.patch_length}
+        check_arrays(arrays, layout | {"council.*": ""}, sizes)
+        K, n_codes, patch = sizes["K"], sizes["codes"], settings.patch_length
+        check_numbers("codes", np.array([n_codes]), 1, settings.n_coarse)
+        check_numbers("source.codes", arrays["source.codes"], -1, n_codes - 1)
+        check_numbers("source.labels", arrays["source.labels"], 0, K - 1)
+        shortest = facts["source"]["shortest_window"]
+        check_numbers("shortest_window", np.array([shortest]), 2 * patch, 2 * max(patch, PATCH_LENGTH))
+        if growing:
+            check_numbers("sample.lengths", arrays["sample.lengths"], 1, arrays["sample.values"].shape[2])
+        if target is not None:
+            check_facts("target", target, {"prior": ([float], None), "shares": ([float], None), "seconds": float})
+            for name in ("prior", "shares"):
+                if target[name] is not None:
+                    check_prior(target[name], K)
+        self._council.check(council, _below("council.", arrays), sizes)
+        self._check_channels(sizes["D"])
+
+    def _try_out(self) -> None:
+        """Label a window of a loaded model: its parts may each be sound and not fit together."""
+        windows = Windows(
+            np.zeros((1, self.n_channels, self._shortest_window), np.float32), np.array([self._shortest_window])
+        )
+        if not np.isfinite(self.predict_proba(windows)).all():
+            raise invalid("arrays", expected="those of one model", got="others", advice="Save the model again.")
 
     def fingerprint(self) -> str:
         pieces: list[str | bytes | memoryview] = []

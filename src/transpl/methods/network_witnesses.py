@@ -36,6 +36,7 @@ from transpl.nn import (
     shuffled_batches,
     train_network,
     with_gradients,
+    with_weights,
 )
 from transpl.windows import Labelled, Windows
 
@@ -198,7 +199,4 @@ def _with_weights(arrays: Arrays, build: Callable[[], _Module]) -> _Module:
         for name, values in arrays.items()
         if name.startswith(_NETWORK)
     }
-    with torch.device("meta"):  # no random weights: all are given
-        network = build()
-    network.load_state_dict(weights, assign=True)
-    return network.eval()
+    return with_weights(build, weights)

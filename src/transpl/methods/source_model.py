@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import invalid
 from transpl.methods.method_settings import SourceSettings
 from transpl.nn import (
@@ -23,6 +22,7 @@ from transpl.nn import (
     labelled_rows,
     new_network,
     train_network,
+    with_weights,
 )
 from transpl.windows import Labelled
 
@@ -110,10 +110,7 @@ class SourceModel:
 
     def network_with(self, weights: dict[str, Tensor]) -> Backbone:
         """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
-        with torch.device("meta"):  # nothing is drawn: every weight is given
-            network = self.shape.build()
-        network.load_state_dict(weights, assign=True)
-        return finalize(network)
+        return finalize(with_weights(self.shape.build, weights))
 
     @cached_property
     def _trained(self) -> TrainedSource:
@@ -122,7 +119,7 @@ class SourceModel:
 
 def train_source(model: SourceModel) -> TrainedSource:
     """Train a source model's network."""
-    start = time.perf_counter()
+    start = work_seconds()
     network, history = train_network(
         model.shape,
         labelled_rows(model.source),
@@ -132,4 +129,4 @@ def train_source(model: SourceModel) -> TrainedSource:
         seed=model.settings.random_state,
         loss=model.loss,
     )
-    return TrainedSource(network, history, time.perf_counter() - start)
+    return TrainedSource(network, history, work_seconds() - start)

@@ -29,6 +29,7 @@ from transpl.nn.model import (
     Network,
     NetworkOutput,
     NetworkSettings,
+    with_weights,
 )
 from transpl.nn.objectives import (
     CERTAIN,
@@ -128,4 +129,5 @@ __all__ = [
     "use_cpu_kernels",
     "window_rows",
     "with_gradients",
+    "with_weights",
 ]

@@ -16,6 +16,7 @@ from lightning_fabric import Fabric
 from threadpoolctl import threadpool_limits
 
 from transpl._utils.errors import check_int, invalid
+from transpl._utils.locks import process_state
 
 _DEVICE = re.compile(r"(auto|cpu|cuda(:\d+)?)")
 
@@ -75,37 +76,42 @@ def resolve_device(name: str) -> torch.device:
 
 @contextmanager
 def cpu_threads(n: int | None) -> Iterator[None]:
-    """Use n CPU threads (of torch and of k-means) inside the block, and the caller's number again after it."""
-    if n is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    try:
-        with threadpool_limits(n):
-            torch.set_num_threads(n)
+    """Use n CPU threads (of torch and of k-means) inside the block, and the caller's number again after it.
+
+    Other threads of this process that compute wait, also with n=None, which keeps the number as it is.
+    """
+    with process_state:
+        if n is None:
             yield
-    finally:
-        torch.set_num_threads(before)
+            return
+        before = torch.get_num_threads()
+        try:
+            with threadpool_limits(n):
+                torch.set_num_threads(n)
+                yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @contextmanager
 def restored_environment() -> Iterator[None]:
     """Undo what the block does to environment variables (training on several devices sets some)."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        for name, value in before.items():
-            if os.environ.get(name) != value:
-                os.environ[name] = value
+    with process_state:
+        before = dict(os.environ)
+        try:
+            yield
+        finally:
+            for name in os.environ.keys() - before.keys():
+                del os.environ[name]
+            for name, value in before.items():
+                if os.environ.get(name) != value:
+                    os.environ[name] = value
 
 
 @contextmanager
 def isolated_rng() -> Iterator[None]:
     """Restore torch's random state after the block, which may seed as it likes."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    with process_state, torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         yield
 
 
@@ -119,11 +125,11 @@ def with_gradients() -> Iterator[None]:
 @contextmanager
 def _quiet_lightning() -> Iterator[None]:
     logger = logging.getLogger("lightning_fabric")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning_fabric")
+    with process_state, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="lightning_fabric")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
             yield
-    finally:
-        logger.setLevel(level)
+        finally:
+            logger.setLevel(level)

@@ -10,6 +10,7 @@ import copy
 import io
 import logging
 import math
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from transpl import __version__
+from transpl._utils.clock import count_earlier
 from transpl._utils.errors import check_choice, check_int, check_not_negative, check_positive, unreadable_file
 from transpl._utils.files import replacing
 from transpl._utils.hashing import hash_values
@@ -32,7 +34,7 @@ from transpl.nn.rows import Data, Rows, count, epoch_batches, map_parts, ordered
 
 History = list[dict[str, float]]
 
-_CHECKPOINT_FORMAT = "transpl-checkpoint-4"
+_CHECKPOINT_FORMAT = "transpl-checkpoint-5"
 
 _log = logging.getLogger(__name__)
 
@@ -203,7 +205,8 @@ def train(
     data, held_out = map_parts(_differentiable, rows), {name: _differentiable(x) for name, x in validation.items()}
     run = _Run(objective, data, held_out, settings, execution, checkpoint, seed, phase, cpu_kernels_enabled())
     with cpu_threads(execution.n_threads), isolated_rng(), restored_environment():
-        weights, history = execution.fabric().launch(partial(_train_on_rank, run=run))
+        weights, history, earlier = execution.fabric().launch(partial(_train_on_rank, run=run))
+    count_earlier(earlier)
     return TrainingResult({name: torch.from_numpy(value) for name, value in weights.items()}, history)
 
 
@@ -219,7 +222,7 @@ class _Run(NamedTuple):
     cpu_kernels: bool = True
 
 
-def _train_on_rank(fabric: Fabric, run: _Run) -> tuple[dict[str, np.ndarray], History]:
+def _train_on_rank(fabric: Fabric, run: _Run) -> tuple[dict[str, np.ndarray], History, float]:
     # Spawned ranks share the memory of one objective, but each needs its own weights.
     run = run._replace(objective=copy.deepcopy(run.objective))
     with cpu_threads(run.execution.n_threads), use_cpu_kernels(run.cpu_kernels):
@@ -231,7 +234,8 @@ def _train_on_rank(fabric: Fabric, run: _Run) -> tuple[dict[str, np.ndarray], Hi
                 record = loop.run_epoch()
                 report(loop.epoch - 1, record.get("validation_loss"))
     # Arrays, not tensors: they cross process borders without shared-memory handles.
-    return {name: tensor.numpy() for name, tensor in loop.stopping.best_weights.items()}, loop.history
+    weights = {name: tensor.numpy() for name, tensor in loop.stopping.best_weights.items()}
+    return weights, loop.history, loop.earlier
 
 
 class _Loop:
@@ -240,6 +244,7 @@ class _Loop:
     def __init__(self, fabric: Fabric, run: _Run) -> None:
         self.fabric, self.run = fabric, run
         self.epoch, self.step = 0, 0
+        self.start, self.earlier = time.perf_counter(), 0.0  # seconds of the processes before this one
         self.history: History = []
         self.stopping = EarlyStopping(run.settings.patience, run.settings.keep)
         optimizer = new_optimizer(run.objective, run.settings)
@@ -321,6 +326,7 @@ class _Loop:
             "history": self.history,
             "epoch": self.epoch,
             "step": self.step,
+            "seconds": self.earlier + time.perf_counter() - self.start,
         }
         self.run.checkpoint.save(state)
 
@@ -332,6 +338,7 @@ class _Loop:
         self.optimizer.load_state_dict(state["optimizer"])
         self.stopping = EarlyStopping(**state["stopping"])
         self.history, self.epoch, self.step = state["history"], state["epoch"], state["step"]
+        self.earlier = state["seconds"]
 
 
 def new_optimizer(objective: Objective, settings: LoopSettings) -> torch.optim.Optimizer:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,8 @@ from torch.nn import functional as F
 from transpl._utils.errors import check_choice, check_fraction, check_int, check_not_negative, invalid
 from transpl.nn.layers import Transformer, attention_bias, sinusoids
 from transpl.nn.quantizer import RESIDUALS, ResidualQuantizer
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,18 @@ class NetworkSettings:
     def build(self) -> Network:
         """A network of this shape with random weights."""
         return Network(self)
+
+
+def with_weights(build: Callable[[], _Module], weights: Mapping[str, Tensor]) -> _Module:
+    """Build a module that has these weights, in eval mode; others than it has, or NaN, raise a RuntimeError."""
+    with torch.device("meta"):  # no weights are drawn: all of them are given, or loading fails
+        module = build()
+    for name, expected in module.state_dict().items():
+        given = weights.get(name, expected)
+        if given.dtype != expected.dtype or not (given.is_meta or torch.isfinite(given).all()):
+            raise RuntimeError(f"{name}: expected finite numbers of {expected.dtype}, got {given.dtype}")
+    module.load_state_dict(dict(weights), assign=True)
+    return module.eval()
 
 
 class Encoded(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import write_text
+from transpl._utils.locks import writing
 from transpl.report.adaptation.explorer import explorer_section
 from transpl.report.adaptation.label_section import label_section, witness_section
 from transpl.report.adaptation.overview import first_answers, how_it_works, incoming_section
@@ -32,6 +33,11 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
         The page.
     """
     home = Path(folder)
+    with writing(home):
+        return _write_report(home)
+
+
+def _write_report(home: Path) -> Path:
     try:
         page = render_adaptation(read_saved_job(home))
     except UnreadableFile:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from transpl._utils.layout import Layout
 from transpl.council.patch_codes import PatchCodes
 from transpl.council.witnesses.witness import (
     Arrays,
@@ -64,6 +65,13 @@ class Codes(TransitionWitness):
     """The transition matrices of k-means codes of raw patches."""
 
     name = "codes"
+    layout: ClassVar[Layout] = {
+        "centres": "f codes steps",
+        "mean": "f D",
+        "deviation": "p D",
+        "log_p": "f K D codes codes",
+        "shown": "b K",
+    }
 
     @property
     def n_codes(self) -> int:

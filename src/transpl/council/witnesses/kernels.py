@@ -6,11 +6,12 @@ convolutional kernels. Here kernels cover several channels, and thresholds are q
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.layout import Layout, check_numbers
 from transpl.council.witnesses.linear import LinearWitness
 from transpl.council.witnesses.witness import Arrays, ViewedWindows, as_arrays, register
 
@@ -26,6 +27,12 @@ class Kernels(LinearWitness):
     """Logistic regression on the responses of random convolutions."""
 
     name = "kernels"
+    layout: ClassVar[Layout] = {
+        **LinearWitness.layout,
+        "dilations": "i kernels",
+        "kernels": "f kernels values",
+        "thresholds": "f kernels",
+    }
     C = 0.01
 
     def prepare(self, source: ViewedWindows) -> None:
@@ -51,6 +58,7 @@ class Kernels(LinearWitness):
         return {**prepared, **super().arrays()}
 
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
+        check_numbers("dilations", arrays["dilations"], 1, max(_DILATIONS))
         self.dilations, self.kernels, self.thresholds = (arrays[k] for k in ("dilations", "kernels", "thresholds"))
         return super().restore(arrays, n_classes)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from transpl._utils.layout import Layout, check_numbers
 from transpl.council.witnesses.witness import (
     Arrays,
     Floats,
@@ -28,6 +29,7 @@ _MIN_POWER = 1e-6  # per time step, so that silence has a finite logarithm
 class LinearWitness(Witness):
     r"""softmax_k [ w_k \cdot x + b_k ] of rows x; classes without source windows are next to impossible."""
 
+    layout: ClassVar[Layout] = {"classes": "i classes", "weights": "f classes columns", "bias": "f classes"}
     C = 0.1  # of LogisticRegression, the inverse of the ridge penalty
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
@@ -50,6 +52,7 @@ class LinearWitness(Witness):
         return as_arrays(classes=self.classes, weights=self.weights, bias=self.bias)
 
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
+        check_numbers("classes", arrays["classes"], 0, n_classes - 1)
         self.n_classes, self.classes = n_classes, arrays["classes"]
         self.weights, self.bias = arrays["weights"], arrays["bias"]
         return self

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.layout import Layout, check_numbers
 from transpl.council.witnesses.linear import statistics
 from transpl.council.witnesses.witness import (
     Arrays,
@@ -31,6 +32,13 @@ class Trees(Witness):
     """
 
     name = "trees"
+    layout: ClassVar[Layout] = {
+        "classes": "i classes",
+        "roots": "i trees",
+        **dict.fromkeys(("left", "right", "feature"), "i nodes"),
+        "threshold": "f nodes",
+        "shares": "f nodes classes",
+    }
 
     def rows(self, viewed: ViewedWindows) -> NDArray:
         return viewed.features("statistics", statistics)
@@ -76,6 +84,13 @@ class Trees(Witness):
         return as_arrays(**{name: getattr(self, name) for name in kept})
 
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
+        nodes, n = np.arange(len(arrays["left"])), len(arrays["left"])
+        check_numbers("classes", arrays["classes"], 0, n_classes - 1)
+        check_numbers("roots", arrays["roots"], 0, n - 1)
+        for name in ("left", "right"):
+            child = arrays[name].astype(np.int64)
+            check_numbers(name, child, _LEAF, n - 1)
+            check_numbers(f"{name}, from node to node", (child - nodes)[child != _LEAF], 1, n)  # no way leads back
         self.n_classes = n_classes
         for name, values in arrays.items():
             setattr(self, name, values)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid
+from transpl._utils.layout import Layout
 
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray]
@@ -64,12 +65,15 @@ class Witness(ABC):
         The name in the registry.
     per_column : bool
         Whether the columns of its rows are standardised too, as the view standardises signals.
+    layout : mapping
+        What `arrays` returns, as `check_arrays` takes it; D channels, K classes.
     seed : int
         For everything it draws.
     """
 
     name: ClassVar[str]
     per_column: ClassVar[bool] = True
+    layout: ClassVar[Layout] = {"*": ""}
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -100,7 +104,7 @@ class Witness(ABC):
 
     @abstractmethod
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
-        """Restore what `arrays` returned."""
+        """Restore what `arrays` returned, which fits the layout; numbers that cannot be raise a ValueError."""
 
 
 def register(witness: _Class) -> _Class:

@@ -33,6 +33,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +49,8 @@ from transpl._utils.errors import (
     invalid,
     unreadable_file,
 )
+from transpl._utils.files import third_party
+from transpl._utils.locks import process_state
 from transpl.datasets.dataset import TEST, Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
@@ -254,11 +257,8 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
     """Yield the columns that are used, some rows at a time; the first damaged line is an error."""
     import pandas as pd
 
-    try:
-        with open(path, encoding="latin1") as stream:
-            header = stream.readline().rstrip("\n").split(",")
-    except OSError as error:
-        raise unreadable_file(path, problem=f"cannot be read ({error})", advice="Check its permissions.") from None
+    with third_party(path, "cannot be read", "Check its permissions."), open(path, encoding="latin1") as stream:
+        header = stream.readline().rstrip("\n").split(",")
     if missing := [column for column in _COLUMNS if header.count(column) != 1]:
         problem = f"line 1: expected column names, each once, but not so {', '.join(missing)}"
         raise unreadable_file(path, problem=problem, advice=_ADVICE)
@@ -276,21 +276,32 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
         "encoding": "latin1",
     }
     n_sound = 0
-    try:
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            chunks = pd.read_csv(path, chunksize=rows_at_once, **options)
-        with chunks:
-            while True:
-                with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-                    chunk = next(chunks, None)
-                if chunk is None:
-                    return
-                if chunk[[*_WORDS]].isna().any(axis=None):
-                    raise ValueError("an unknown person or activity")
-                yield chunk
-                n_sound += len(chunk)
-    except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
-        raise _damage(path, n_sound, str(error)) from None
+    with _pandas(path, n_sound):
+        chunks = pd.read_csv(path, chunksize=rows_at_once, **options)
+    with chunks:
+        while True:
+            with _pandas(path, n_sound):
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
+            if chunk[[*_WORDS]].isna().any(axis=None):
+                raise _damage(path, n_sound, "an unknown person or activity")
+            yield chunk
+            n_sound += len(chunk)
+
+
+@contextmanager
+def _pandas(path: Path, n_sound: int) -> Iterator[None]:
+    """Turn an error of pandas, after `n_sound` rows, into one that names the damaged line."""
+    with (
+        third_party(path, "not readable as csv", _ADVICE),
+        process_state,
+        warnings.catch_warnings(action="error", category=pd.errors.ParserWarning),
+    ):
+        try:
+            yield
+        except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
+            raise _damage(path, n_sound, str(error)) from None
 
 
 def _damage(path: Path, n_sound: int, reason: str) -> UnreadableFile:

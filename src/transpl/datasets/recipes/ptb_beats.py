@@ -45,6 +45,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, invalid, unreadable_file
+from transpl._utils.files import third_party
+from transpl._utils.locks import process_state
 from transpl.datasets.recipe import import_extra
 
 Floats = NDArray[np.float64]
@@ -67,7 +69,6 @@ _LEAD_LINE = re.compile(r"(\S+) .* (\S+)")
 _COMMENT = re.compile(r"#\s*([^:]+?)\s*:\s*(.*?)\s*")
 _FETCH_HEADER = "Fetch this file again from physionet.org/files/ptbdb/1.0.0."
 _FETCH_SIGNALS = "Fetch its .dat and .xyz again from physionet.org/files/ptbdb/1.0.0."
-_WFDB_ERRORS = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, OSError, MemoryError)
 _AGREE = BEAT_HZ // 5  # 0.2 s
 _VOTE = BEAT_HZ // 10  # 0.1 s
 _REFRACTORY = 3 * BEAT_HZ // 10  # 0.3 s; the heart cannot beat faster, nor does neurokit2 look
@@ -116,10 +117,8 @@ def read_headers(folder: Path) -> list[Header]:
 
 def read_header(path: Path) -> Header:
     """Read one header."""
-    try:
+    with third_party(path, "cannot be read", "Check its permissions."):
         lines = path.read_text(encoding="latin-1").splitlines()
-    except OSError as error:
-        raise unreadable_file(path, problem=f"cannot be read ({error.strerror})", advice="Check the path.") from None
     folder = _FOLDER.fullmatch(path.parent.name)
     if folder is None:
         advice = "Keep the folders of the archive; they say which patient a record is of."
@@ -175,14 +174,11 @@ def read_signals(header: Header) -> Floats:
     if missing := missing_file(header):
         advice = f"It belongs beside {header.path.name}. {_FETCH_SIGNALS}"
         raise unreadable_file(missing, problem="no such file", advice=advice)
-    try:
+    with third_party(header.path, "its signals cannot be read", _FETCH_SIGNALS):
         record = wfdb.rdrecord(str(header.path.with_suffix("")), physical=False)
         # The checksum is the sum of a lead's samples, modulo 2^16.
         intact = (np.subtract(record.calc_checksum(), record.checksum) % (1 << 16) == 0).all()
         signals = np.asarray(record.dac(), dtype=np.float64)
-    except _WFDB_ERRORS as error:
-        problem = f"its signals cannot be read ({error})"
-        raise unreadable_file(header.path, problem=problem, advice=_FETCH_SIGNALS) from None
     if not intact or signals.shape != (header.samples, len(LEADS)) or not np.isfinite(signals).all():
         problem = "its signals do not have the checksums it gives"
         raise unreadable_file(header.path, problem=problem, advice=_FETCH_SIGNALS)
@@ -219,7 +215,7 @@ def r_peaks(signals: Floats) -> list[NDArray[np.int64]]:
     if len(signals) < _MIN_SAMPLES:
         return [np.empty(0, np.int64) for _ in signals.T]
     peaks = []
-    with warnings.catch_warnings():
+    with process_state, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for lead in signals.T:
             cleaned = nk.ecg_clean(np.ascontiguousarray(lead), sampling_rate=BEAT_HZ, method="neurokit")

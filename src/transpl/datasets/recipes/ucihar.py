@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.files import third_party
+from transpl._utils.locks import process_state
 from transpl.datasets.dataset import Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 
@@ -94,14 +96,12 @@ def _read_integers(path: Path, *, highest: int) -> NDArray[np.int64]:
 
 def _read_numbers(path: Path, *, per_line: int) -> NDArray[np.float64]:
     """Read `per_line` finite numbers from each line, (lines, per_line)."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an empty file is handled below
+    with third_party(path, "not a table of numbers", _ADVICE), process_state, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an empty file is handled below
+        try:
             values = np.loadtxt(path, comments=None, ndmin=2, encoding="latin1")
-    except (ValueError, IndexError):
-        raise _damage(path, per_line) from None
-    except OSError as error:
-        raise unreadable_file(path, problem=f"cannot be read ({error})", advice="Check its permissions.") from None
+        except (ValueError, IndexError):
+            raise _damage(path, per_line) from None
     if values.size == 0:
         raise unreadable_file(path, problem="the file is empty", advice=_ADVICE)
     if values.shape[1] != per_line or not (np.abs(values) <= _MAX).all():

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, unreadable_file
+from transpl._utils.files import third_party
 from transpl.datasets.dataset import TEST, TRAIN, Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
@@ -136,12 +137,11 @@ def read_records(path: Path) -> Records:
 
 def _record_texts(path: Path) -> Iterator[str]:
     """Yield every record that is not blank, without its semicolon."""
-    try:
-        with open(path, encoding="latin1") as stream:  # decodes any byte; damage shows in the fields
-            for line in stream:
-                yield from (text for text in line.split(";") if text.strip())
-    except OSError as error:
-        raise unreadable_file(path, problem=f"cannot be read ({error})", advice="Check its permissions.") from None
+    with third_party(path, "cannot be read", "Check its permissions."):
+        stream = open(path, encoding="latin1")  # noqa: SIM115  # decodes any byte; damage shows in the fields
+    with stream:
+        for line in stream:
+            yield from (text for text in line.split(";") if text.strip())
 
 
 def _parse(text: str) -> tuple[int, int, int, float, float, float] | str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, check_choice, check_int, check_positive, invalid
 from transpl._utils.files import replacing
+from transpl._utils.locks import writing
 from transpl.datasets.cards import Provenance, card_path, publish
 from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
@@ -110,13 +111,17 @@ def prepare_recordings(
     check_int("seed", seed, least=0)
     domain_from = _domain_rule(domain_col, domain_from)
     npz = prepared_path(name, home)
-    refuse_to_replace(npz, force)
     root = Path(folder)
     tables = find_tables(root)
     names = None if channels is None else tuple([channels] if isinstance(channels, str) else channels)
     layout = name_layout(tables[0], Layout(label_col, domain_col, group_col, time_col, names), log)
     sizes = Sizes(window, step, rate)
-    with scratch_folder(npz.parent) as scratch, _WindowFile(scratch / "windows") as windows:
+    with (
+        writing(npz.parent, npz.name),
+        scratch_folder(npz.parent) as scratch,
+        _WindowFile(scratch / "windows") as windows,
+    ):
+        refuse_to_replace(npz, force)
         made = _cut_tables(_Tables(root, tables, layout, domain_from), sizes, gap, chunk_rows, windows, log)
         split, choice = (split, "") if split else choose_split(made.placed, made.names, test_share, seed)
         parts = split_windows(made.placed, split, test_share, seed)

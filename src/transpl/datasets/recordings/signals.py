@@ -21,29 +21,34 @@ class SignalReader:
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self._path, self._names = path, names
-        self._filled = dict.fromkeys(names, 0)
-        self._bad = dict.fromkeys(names, 0)
-        self._first: dict[str, str] = {}  # the first bad cell of a channel, and its row
+        self._filled = np.zeros(len(names), np.int64)
+        self._bad = np.zeros(len(names), np.int64)
+        self._first: dict[int, str] = {}  # by channel: its first bad cell, and the row
 
     def read(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return the numbers of the next rows, (rows, channels), NaN where a cell is empty or bad."""
-        columns = {name: _numbers(frame[name]) for name in self._names}
-        for name, numbers in columns.items():
-            bad = _bad(frame[name], numbers)
-            if name not in self._first and bad.any():
+        channels = frame[list(self._names)]
+        plain = np.array([_is_number(dtype) for dtype in channels.dtypes])  # all at once: there may be very many
+        values = np.empty(channels.shape)
+        values[:, plain] = channels.loc[:, plain].to_numpy(np.float64, na_value=np.nan)
+        for place in np.flatnonzero(~plain).tolist():
+            column = channels.iloc[:, place]
+            values[:, place] = _numbers(column)
+            bad = _bad(column, values[:, place])
+            if place not in self._first and bad.any():
                 first = int(np.flatnonzero(bad)[0])
-                self._first[name] = f"{frame[name].iloc[first]!r} in row {frame.index[first]}"
-            self._filled[name] += int(frame[name].notna().sum())
-            self._bad[name] += int(bad.sum())
-        return np.column_stack(list(columns.values()))
+                self._first[place] = f"{column.iloc[first]!r} in row {frame.index[first]}"
+            self._bad[place] += bad.sum()
+        self._filled += channels.notna().sum().to_numpy()
+        return values
 
     def warnings(self) -> list[str]:
         """Return a line for every channel with bad cells; raise if one has too many."""
         lines = []
-        for name in (name for name in self._names if name in self._first):
-            more = self._bad[name] - 1
-            got = f"{self._first[name]}{f' and {more:,} more' if more else ''}"
-            if self._bad[name] > MAX_BAD * self._filled[name]:
+        for place, cell in sorted(self._first.items()):
+            name, more = self._names[place], self._bad[place] - 1
+            got = f"{cell}{f' and {more:,} more' if more else ''}"
+            if self._bad[place] > MAX_BAD * self._filled[place]:
                 where, advice = (
                     f"channel {name!r} of {self._path.name}",
                     "Leave the column out of channels, or clean it.",
@@ -63,8 +68,13 @@ def choose_channels(
     """
     free = [column for column in frame.columns if column not in roles and not column.startswith("Unnamed:")]
     if channels is None:
-        suits = _is_number if has_suffix(path, PARQUET) else _mostly_numbers  # parquet knows which digits are text
-        names = tuple(column for column in free if suits(frame[column]) and frame[column].notna().any())
+        known = bool(has_suffix(path, PARQUET))  # which digits are text
+        types, filled = frame.dtypes.to_dict(), frame.notna().any().to_dict()
+        names = tuple(
+            column
+            for column in free
+            if filled[column] and (_is_number(types[column]) or (not known and _mostly_numbers(frame[column])))
+        )
         if not names:
             present = ", ".join(map(repr, frame.columns))
             advice = "Name the channels (--channels), and write decimals with a point."
@@ -76,28 +86,24 @@ def choose_channels(
             expected = "one or more columns, each once and none of them the domain, group, label or time"
             raise invalid("channels", expected=expected, got=list(channels), advice="Name only signals.")
         names = tuple(channels)
-    return names, tuple(column for column in free if column not in names)
+    chosen = set(names)
+    return names, tuple(column for column in free if column not in chosen)
 
 
 def clock_warnings(values: NDArray[np.float64], names: Sequence[str]) -> list[str]:
     """Return a line for every channel that only grows and so may be the time; values (rows, channels)."""
     advice = "If it is the time, name it (--time-col), or name the channels (--channels)."
-    return [
-        f"{name!r} is taken as a channel, but it only grows. {advice}"
-        for name, column in zip(names, values.T, strict=True)
-        if len(column) > 2 and (column[1:] > column[:-1]).all()
-    ]
+    grows = (values[1:] > values[:-1]).all(axis=0) if len(values) > 2 else np.zeros(len(names), np.bool_)
+    return [f"{names[c]!r} is taken as a channel, but it only grows. {advice}" for c in np.flatnonzero(grows).tolist()]
 
 
-def _is_number(column: pd.Series[Any]) -> bool:
-    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+def _is_number(dtype: Any) -> bool:
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype) and dtype.kind != "c"
 
 
 def _mostly_numbers(column: pd.Series[Any]) -> bool:
     is_text = pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)
-    if _is_number(column) or not is_text:
-        return _is_number(column)
-    return bool(_bad(column, _numbers(column)).sum() <= MAX_BAD * column.notna().sum())
+    return is_text and bool(_bad(column, _numbers(column)).sum() <= MAX_BAD * column.notna().sum())
 
 
 def _numbers(column: pd.Series[Any]) -> NDArray[np.float64]:

@@ -70,7 +70,10 @@ class Words:
 
     def codes(self, column: pd.Series[Any]) -> Ints:
         """Return a column as indices; an empty cell and "nan" are -1."""
-        codes, cells = pd.factorize(column)
+        try:
+            codes, cells = pd.factorize(column)
+        except TypeError:  # lists or dicts in a parquet file
+            codes, cells = pd.factorize(as_text(column))
         indices = [-1 if word == "" else self.add(word) for word in as_text(cells).tolist()]
         return np.array([*indices, -1], np.int64)[codes]
 
@@ -106,7 +109,8 @@ def name_layout(path: Path, layout: Layout, log: Log) -> Layout:
     head = _head(path)
     _require(head, path, layout)
     channels, _ = choose_channels(head, path, layout.roles, layout.channels)
-    unused = [column for column in head.columns if column not in (*channels, *layout.roles)]
+    used = {*channels, *layout.roles}
+    unused = [column for column in head.columns if column not in used]
     listed = ", ".join(map(repr, unused)) or "none"
     log(f"Channels: {', '.join(map(repr, channels))}. Columns that are not used: {listed}.")
     return layout._replace(channels=channels)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import re
 import warnings
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl._utils.errors import UnreadableFile, first_repeated, invalid, unreadable_file
+from transpl._utils.files import third_party
+from transpl._utils.locks import process_state
 from transpl.windows import MAX_VALUE
 
 Text = NDArray[np.str_]
@@ -24,6 +27,14 @@ CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
 _CHUNK_ROWS = 200_000
 _ADVICE = "Check the columns of your file."
+_WRITE_AGAIN = "Check that it opens elsewhere, or write it again."
+_ENCODING = "utf-8-sig"
+_CSV_OPTIONS: dict[str, Any] = {  # the same for every read_csv
+    "index_col": False,
+    "encoding": _ENCODING,
+    "skipinitialspace": True,
+    "compression": "infer",
+}
 _OTHER_SEPARATORS = (";", "\t", "|")
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that are all zero
 _MISSING = (  # what pandas reads as a missing number
@@ -45,19 +56,13 @@ def read_table(path: str | os.PathLike[str], *, text: Sequence[str] = (), exact:
     if suffix is None:
         expected = f"a file ending in {', '.join(CSV + PARQUET)}"
         raise invalid("path", expected=expected, got=path.name, advice="Convert the file or rename it.")
-    with _explained(path, suffix):
-        frame = _read_parquet(path) if suffix in PARQUET else _read_csv(path, text, exact)
-    frame.columns = frame.columns.map(str)
-    return frame
+    return _read_parquet(path) if suffix in PARQUET else _read_csv(path, text, exact)
 
 
 def read_csv_head(path: Path, rows: int) -> pd.DataFrame:
     """Read the first rows of a csv, to see its columns and their types."""
-    with _explained(path, ".csv"):
-        _check_header(path)
-        head: pd.DataFrame = _csv(path, low_memory=False, nrows=rows)
-    head.columns = head.columns.map(str)
-    return head
+    _check_header(path)
+    return _read_frame(path, low_memory=False, nrows=rows)
 
 
 def read_csv_chunks(
@@ -73,9 +78,8 @@ def read_csv_chunks(
     missing = {column: [] if kind is str else list(_MISSING) for column, kind in kinds.items()}
     missing |= {column: list(_MISSING) for column in signals}
     options: dict[str, Any] = {"dtype": dict(kinds), "keep_default_na": False, "na_values": missing}
-    with _explained(path, ".csv"), _csv(path, chunksize=rows, low_memory=False, **options) as reader:
+    with _csv_reader(path, chunksize=rows, low_memory=False, **options) as reader:
         while (chunk := _next_chunk(reader, path, kinds)) is not None:
-            chunk.columns = chunk.columns.map(str)
             words = {column: str for column in signals if pd.api.types.is_bool_dtype(chunk[column])}
             yield chunk.astype(words)  # "True" is a word in every chunk
 
@@ -135,11 +139,12 @@ def seconds_column(frame: pd.DataFrame, column: str, path: Path) -> NDArray[np.f
 def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
     """Return a time column as numbers, durations or dates; raise if a row has none."""
     series = frame[column]
-    if not pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_timedelta64_dtype(series):
+    is_number = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
+    if not is_number and not pd.api.types.is_timedelta64_dtype(series):
         series = _dates(series)
     missing = series.isna() | series.isin([np.inf, -np.inf])
     if missing.any():
-        words = missing & pd.to_numeric(frame[column], errors="coerce").isna()
+        words = missing & pd.to_numeric(frame[column].map(str, na_action="ignore"), errors="coerce").isna()
         missing = words if words.any() else missing  # in a column of numbers, point at the word
         cell = frame[column][missing].iloc[0]
         got = f"{'an empty cell' if pd.isna(cell) else repr(str(cell))} in row {frame.index[missing][0]}"
@@ -178,10 +183,10 @@ def _dates(series: pd.Series[Any]) -> pd.Series[Any]:
 
 def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
     _check_header(path)
-    frame: pd.DataFrame = _csv(path, low_memory=False, float_precision="round_trip" if exact else None)
+    frame = _read_frame(path, low_memory=False, float_precision="round_trip" if exact else None)
     present = [column for column in dict.fromkeys(text) if column in frame.columns]
     if present:
-        words = _csv(path, usecols=present, dtype=str, keep_default_na=False)
+        words = _read_frame(path, usecols=present, dtype=str, keep_default_na=False)
         for column in present:
             plain = words[column].str.strip()
             frame[column] = plain.mask(plain.str.lower().isin(["", "nan"]))
@@ -190,34 +195,47 @@ def _read_csv(path: Path, text: Sequence[str], exact: bool) -> pd.DataFrame:
 
 def _check_header(path: Path) -> None:
     """Raise if columns are not separated by commas, or if two have the same name, which pandas would rename."""
-    names = _csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0].str.strip().tolist()
+    names = _header(path)
     other = next((sign for sign in _OTHER_SEPARATORS if len(names) == 1 and sign in names[0]), None)
     if other is not None:
         advice = "Separate them by commas, and write decimals with a point."
         raise unreadable_file(path, problem=f"its columns are separated by {other!r}, not by commas", advice=advice)
-    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
-    if twice:
-        raise unreadable_file(
-            path, problem=f"two columns are called {twice[0]!r}", advice="Rename or remove one of them."
-        )
+    _refuse_repeated(path, [name for name in names if name])
+
+
+def _header(path: Path) -> list[str]:
+    """Return the words of the first line that is not blank; pandas takes a minute for 100,000 of them."""
+    unpack = gzip.open if path.name.lower().endswith(".gz") else open
+    with _reading(path), unpack(path, "rt", encoding=_ENCODING, newline="") as stream:
+        lines: Iterator[list[str]] = csv.reader(stream, skipinitialspace=True)
+        names = next((line for line in lines if "".join(line).strip() or len(line) > 1), None)
+    if names is None:
+        raise unreadable_file(path, problem="the file is empty", advice="Write a header and one row per time step.")
+    return [name.strip() for name in names]
+
+
+def _refuse_repeated(path: Path, names: Iterable[str]) -> None:
+    if (twice := first_repeated(names)) is not None:
+        problem = f"two columns are called {twice!r}"
+        raise unreadable_file(path, problem=problem, advice="Rename or remove one of them.")
 
 
 def _next_chunk(reader: Any, path: Path, kinds: Mapping[str, type]) -> pd.DataFrame | None:
     try:
-        with _strict():
+        with _reading(path):
             return next(reader, None)
-    except (pd.errors.ParserError, UnicodeError):
+    except UnreadableFile:
+        _refuse_words(path, kinds)  # names the cell, if that is the reason
         raise
-    except (ValueError, OverflowError) as error:
-        _refuse_words(path, kinds)
-        raise ValueError(str(error)) from None
 
 
 def _refuse_words(path: Path, kinds: Mapping[str, type]) -> None:
     """Raise for the first cell that is not of its column's type."""
     columns = [column for column, kind in kinds.items() if kind is not str]
-    with _csv(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_CHUNK_ROWS) as reader:
-        for chunk in reader:
+    if not columns:
+        return
+    with _csv_reader(path, usecols=columns, dtype=str, keep_default_na=False, chunksize=_CHUNK_ROWS) as reader:
+        while (chunk := _next_chunk(reader, path, {})) is not None:
             for column in columns:
                 cells = chunk[column]
                 numbers = pd.to_numeric(cells, errors="coerce")
@@ -229,49 +247,41 @@ def _refuse_words(path: Path, kinds: Mapping[str, type]) -> None:
                     raise invalid(where, expected=expected, got=got, advice="Clean it or leave it out.")
 
 
-@contextmanager
-def _explained(path: Path, suffix: str) -> Iterator[None]:
-    """Turn an error of reading a table into one line that names the file."""
-    try:
-        yield
-    except InputError:
-        raise
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except pd.errors.EmptyDataError:
-        raise unreadable_file(
-            path, problem="the file is empty", advice="Write a header and one row per time step."
-        ) from None
-    except pd.errors.ParserWarning:
-        problem = f"not readable as {suffix} (rows have more fields than the first line)"
-        raise unreadable_file(path, problem=problem, advice="Let the first line name all columns.") from None
-    except (ValueError, OSError, EOFError, zlib.error, NotImplementedError) as error:
-        problem = f"not readable as {suffix} ({' '.join(str(error).split())})"
-        raise unreadable_file(
-            path, problem=problem, advice="Check that it opens elsewhere, or write it again."
-        ) from None
+def _read_frame(path: Path, **options: Any) -> pd.DataFrame:
+    with _reading(path):
+        frame: pd.DataFrame = pd.read_csv(path, **_CSV_OPTIONS, **options)
+    return frame
 
 
 @contextmanager
-def _strict() -> Iterator[None]:
-    with warnings.catch_warnings():
+def _csv_reader(path: Path, **options: Any) -> Iterator[Any]:
+    with _reading(path):
+        reader = pd.read_csv(path, **_CSV_OPTIONS, **options)
+    with reader:
+        yield reader
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn an error of reading a csv into one line that names the file; wrap it around pandas alone."""
+    with third_party(path, "not readable as .csv", _WRITE_AGAIN), process_state, warnings.catch_warnings():
         # pandas only warns when rows have more fields than the header, and drops the rest.
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        yield
-
-
-def _csv(path: Path, **options: Any) -> Any:
-    with _strict():
-        return pd.read_csv(
-            path, index_col=False, encoding="utf-8-sig", skipinitialspace=True, compression="infer", **options
-        )
+        try:
+            yield
+        except pd.errors.ParserWarning:
+            problem = "not readable as .csv (rows have more fields than the first line)"
+            raise unreadable_file(path, problem=problem, advice="Let the first line name all columns.") from None
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
-    path.stat()
     try:
-        frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
+        with third_party(path, "not readable as .parquet", _WRITE_AGAIN):
+            frame: pd.DataFrame = pd.read_parquet(path, engine="pyarrow")
+            frame = frame.reset_index(drop=not any(frame.index.names))  # a named index is a column, often the time
+            frame.columns = frame.columns.map(str)
     except ImportError:
         advice = 'Install it with: pip install "transpl[parquet]"'
         raise unreadable_file(path, problem="reading parquet needs pyarrow", advice=advice) from None
-    return frame.reset_index(drop=not any(frame.index.names))  # a named index is a column, often the time
+    _refuse_repeated(path, frame.columns)
+    return frame

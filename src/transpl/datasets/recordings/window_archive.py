@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl._utils.errors import invalid, unreadable_file
-from transpl._utils.files import read_npz
+from transpl._utils.errors import first_repeated, invalid, unreadable_file
+from transpl._utils.files import npz_keys, read_npz
 from transpl.datasets.prepared import as_names, as_str
 from transpl.datasets.recordings.tables import Text, as_text
 from transpl.windows import as_windows, name_channels
 
+_KEYS = ("X", "y", "domain", "group", "class_names", "channel_names")
+_PLAIN = "biufSU"  # numpy's kinds of numbers and text
 _MAX_INT = 2**53  # up to here float64 holds every whole number
 Arrays = dict[str, NDArray[Any]]
 
@@ -52,13 +54,14 @@ def read_windows(
     optional : collection of {"label_col", "domain_col", "group_col"}
         Whose given key may be absent too.
     """
-    arrays = read_npz(path)
+    keys = (label_key, domain_key, group_key)
+    arrays = read_npz(path, {*_KEYS, *(key for key in keys if key is not None)})
     if "X" not in arrays:
         raise unreadable_file(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     present, named = _channel_names(arrays, X.shape[1], path), "channel_names" in arrays
     chosen = list(range(len(present))) if channels is None else _channel_indices(present, named, channels, path)
-    found: list[NDArray[Any] | None] = []
+    used, found = set(chosen), list[NDArray[Any] | None]()
     for argument, key, usual in (
         ("label_col", label_key, "y"),
         ("domain_col", domain_key, "domain"),
@@ -74,7 +77,7 @@ def read_windows(
         None if group is None else as_text(group),
         present if channels is None else tuple(channels),
         named,
-        tuple(name for i, name in enumerate(present) if i not in chosen),
+        tuple(name for i, name in enumerate(present) if i not in used),
     )
 
 
@@ -83,12 +86,15 @@ def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: i
         return None
     name = usual if key is None else key
     if name not in arrays:
-        expected = f"a key of {path.name} ({', '.join(arrays)})"
+        expected = f"a key of {path.name} ({', '.join(npz_keys(path))})"
         raise invalid(argument, expected=expected, got=repr(name), advice="Check it.")
     values = arrays[name]
     if values.shape != (n,):
         expected, got = f"one entry per window ({n})", f"shape {values.shape}"
         raise invalid(f"{name} of {path.name}", expected=expected, got=got, advice="Save one entry per window.")
+    if values.dtype.kind not in _PLAIN:
+        advice = "Save a single number or word per window."
+        raise invalid(f"{name} of {path.name}", expected="numbers or text", got=str(values.dtype), advice=advice)
     return as_str(f"{name} of {path.name}", values)
 
 
@@ -116,8 +122,8 @@ def _channel_names(arrays: Arrays, n: int, path: Path) -> tuple[str, ...]:
     names = as_names(argument, arrays["channel_names"])
     if len(names) != n:
         raise invalid(argument, expected=f"{n} names", got=len(names), advice="Name each channel.")
-    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise invalid(argument, expected="each name once", got=f"{twice[0]!r} again", advice="Rename one of them.")
+    if (twice := first_repeated(names)) is not None:
+        raise invalid(argument, expected="each name once", got=f"{twice!r} again", advice="Rename one of them.")
     return names
 
 
@@ -125,7 +131,8 @@ def _channel_indices(present: tuple[str, ...], named: bool, channels: Sequence[s
     """Return where the wanted channels are; a file without names may have as many channels as are wanted."""
     if channels and len(set(channels)) == len(channels):
         if set(channels) <= set(present):
-            return [present.index(name) for name in channels]
+            place = {name: i for i, name in enumerate(present)}
+            return [place[name] for name in channels]
         if not named and len(channels) == len(present):
             return list(range(len(present)))
     expected = f"channels of {path.name} ({', '.join(present)}), each once"

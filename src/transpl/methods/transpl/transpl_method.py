@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as serialize
 
 from transpl import markov
+from transpl._utils.clock import work_seconds
 from transpl._utils.errors import InputError, check_choice, invalid
 from transpl._utils.hashing import hash_bytes
 from transpl.markov import (
@@ -114,7 +114,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         super().start_from(model)
         network, source = model.network, model.source
         assert isinstance(network, Network), "TransPL's settings name no other backbone"
-        start = time.perf_counter()
+        start = work_seconds()
         with self.on_device(network):
             codes = codes_by_book(network, source.windows)
         usage = {book: markov.codebook_usage(codes[book], n) for book, n in network.settings.book_sizes.items()}
@@ -122,7 +122,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         counts = TransitionCounts.from_codes(coarse, self.settings.n_coarse, source.y, source.n_classes)
         source_codes = SourceCodes.numbered(coarse, source.y, source.n_classes)
         self.state = TransPLState(network, counts, usage, source_codes, history={"source": model.history})
-        self.state.seconds = {"source": model.seconds, "count_source": time.perf_counter() - start}
+        self.state.seconds = {"source": model.seconds, "count_source": work_seconds() - start}
         self.remember_source(model.source, model.validation)
 
     @property
@@ -243,7 +243,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         return super().check_info(info, n, complete=complete)
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
-        start, finetune = time.perf_counter(), self.adapt_mode == "finetune"
+        start, finetune = work_seconds(), self.adapt_mode == "finetune"
         if finetune:
             self.source_rows()  # raises before anything is computed
         codes = self.codes(target) if finetune else None
@@ -258,7 +258,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         if codes is not None:
             labels = override_labels(self._label(_in_chunks(codes), len(codes), state), info.few_labels)
             state.target_shares, record = labels.probabilities.mean(axis=0), {"initial": labels}
-        state.seconds["label"] = time.perf_counter() - start
+        state.seconds["label"] = work_seconds() - start
         if codes is not None:
             self._finetune(target, labels, state, info.few_labels)
         # Only a finished adaptation replaces the last one.
@@ -277,7 +277,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         self, target: Windows, labels: PseudoLabels, state: TransPLState, few_labels: NDArray[np.int64] | None
     ) -> None:
         """Train a copy of the source network on source rows and pseudo-labels; the result goes into `state`."""
-        start = time.perf_counter()
+        start = work_seconds()
         y, confidence = as_tensors(labels)
         if few_labels is not None:
             confidence[few_labels != UNKNOWN] = CERTAIN
@@ -293,7 +293,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
             seed=self.seed,
         )
         state.mode = "finetune"
-        state.seconds["adapt"] = time.perf_counter() - start
+        state.seconds["adapt"] = work_seconds() - start
 
     def add_target(self, target: Windows) -> None:
         state, more = self.state, self.count(target)
@@ -392,7 +392,10 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         return self.state.deciding_arrays() | self.state.explaining_arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
-        self.state = TransPLState.restored(facts, arrays)
+        state = TransPLState.restored(facts, arrays)
+        if state.source_network.settings != self.settings.network(len(state.class_counts.counts)):
+            raise invalid("network", expected="that of the parameters", got="another", advice="Save the model again.")
+        self.state = state
 
     def fingerprint(self) -> str:
         arrays = {name: np.ascontiguousarray(array) for name, array in self.state.deciding_arrays().items()}

@@ -10,23 +10,36 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from transpl._utils.errors import check_choice, invalid
+from transpl._utils.layout import check_arrays, check_facts, check_numbers
 from transpl.markov import (
     CodebookUsage,
     SourceCodes,
     TransitionCounts,
     channel_posteriors,
+    check_prior,
     confidence,
     mean_over_transitions,
     weighted_vote,
 )
-from transpl.methods.contract import Floats, History
+from transpl.methods.contract import MODES, Floats, History
 from transpl.methods.transpl.paper_settings import TransPLSettings
-from transpl.nn import Network, NetworkSettings
+from transpl.nn import Network, NetworkSettings, with_weights
 from transpl.windows import PseudoLabels
 
 Codes = NDArray[np.integer]  # (n, D, N)
 Chunks = Iterable[tuple[slice, Codes]]  # rows, and their codes
 _REMEMBERED = "remembered."
+_NEEDED = {("counts.target", mode) for mode in MODES}
+_FACTS = {
+    "network": {str: (int, float, str, bool)},
+    "mode": str,
+    "prior": ([float], None),
+    "target_shares?": ([float], None),  # missing in old models
+    "codebook_usage": {str: [int]},
+    "history": {"source": [{str: float}], "adapt?": [{str: float}]},
+    "seconds": {"source": float, "count_source": float, "label?": float, "adapt?": float},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +138,7 @@ class TransPLState:
     def restored(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> TransPLState:
         """The state that `facts`, `deciding_arrays` and `explaining_arrays` describe."""
         settings, shares = NetworkSettings(**facts["network"]), facts.get("target_shares")
+        _check_saved(settings, facts, arrays)
         counts = {name: TransitionCounts(array) for name, array in _below("counts.", arrays).items()}
         remembered = _below(_REMEMBERED, arrays)
         return cls(
@@ -153,8 +167,38 @@ def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def _check_saved(settings: NetworkSettings, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
+    known = {name.removesuffix("?") for name in _FACTS}
+    check_facts("model", {name: value for name, value in facts.items() if name in known}, _FACTS)
+    books, mode, K = settings.book_sizes, facts["mode"], settings.n_classes
+    check_choice("mode", mode, ("source", *MODES))
+    layout = {"counts.class": "i K D codes codes", "source.*": ""}
+    optional = {
+        "counts.target": "i D codes codes",
+        "counts.labelled": "i K D codes codes",
+        f"{_REMEMBERED}codes": "i windows D patches",
+        f"{_REMEMBERED}labels": "i windows",
+        f"{_REMEMBERED}rows": "i windows",
+    }
+    layout |= {name: text for name, text in optional.items() if name in arrays or (name, mode) in _NEEDED}
+    if mode == "finetune":
+        layout["adapted.*"] = ""
+    check_arrays(arrays, layout, {"K": K, "codes": settings.n_coarse})
+    if f"{_REMEMBERED}codes" in arrays:
+        check_numbers("codes", arrays[f"{_REMEMBERED}codes"], -1, settings.n_coarse - 1)
+        check_numbers("labels", arrays[f"{_REMEMBERED}labels"], 0, K - 1)
+    for name in ("prior", "target_shares"):
+        if facts.get(name) is not None:
+            check_prior(facts[name], K)
+    if {book: len(counts) for book, counts in facts["codebook_usage"].items()} != books:
+        raise invalid("codebook_usage", expected=f"books of {books}", got="others", advice="Save the model again.")
+    for counts in facts["codebook_usage"].values():
+        check_numbers("codebook_usage", np.array(counts, np.int64), 0, np.iinfo(np.int64).max)
+
+
 def _network(settings: NetworkSettings, weights: Mapping[str, NDArray]) -> Network:
-    with torch.device("meta"):  # no weights are drawn: all of them are given, or loading fails
-        network = Network(settings)
-    network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=True)
-    return network.eval()
+    if settings.n_layers > len(weights):
+        raise invalid(
+            "n_layers", expected="as many as there are weights", got=settings.n_layers, advice="Save it again."
+        )
+    return with_weights(lambda: Network(settings), {name: torch.from_numpy(array) for name, array in weights.items()})

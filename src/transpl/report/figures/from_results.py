@@ -14,6 +14,7 @@ import numpy as np
 from transpl import __version__, datasets
 from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import write_json, write_text
+from transpl._utils.locks import writing
 from transpl._utils.progress import task, tracked
 from transpl.benchmark import RunSpec, Store, restore_run, run_identity, settings_without_seed
 from transpl.jobs.folder import SAMPLE_FILE, load_model, load_sample
@@ -127,8 +128,9 @@ def make_figure(
         with task(f"computing {name}", None):
             data = figure.study(subjects[0], **given)
     drawing, page = figure.draw(data), home / "figures" / f"{name}.html"
-    write_json(page.with_suffix(".json"), data)
-    write_text(page, render_figure(drawing, f"transpl {__version__}"))
+    with writing(page.parent, page.name):
+        write_json(page.with_suffix(".json"), data)
+        write_text(page, render_figure(drawing, f"transpl {__version__}"))
     return FigureFiles(page, drawing.findings)
 
 
