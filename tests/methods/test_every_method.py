@@ -46,7 +46,7 @@ NO_WEIGHT = {
     *WITHOUT_NETWORK,
 }  # weights of losses are learnt, or there is no loss
 OF_HEADS_ALONE = {"overlap"}  # terms that no feature enters: ATT's penalty is on the weights of its heads
-OTHER_NETWORK = {"sasa"}  # classifies features that No Adapt does not have
+OTHER_NETWORK = {"sasa", "ssss-tsa"}  # they classify features that No Adapt does not have
 LEARNS_LATE = {
     # Its MMD knows no scale: while features are still alike it outweighs the cross entropy, and learning starts late.
     "mmda": {"max_epochs": 40, "adapt_lr": 5e-3},
