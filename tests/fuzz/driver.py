@@ -194,17 +194,19 @@ class Worker:
             self._process = None
             self._warm.clear()
 
-    def ask(self, name: str, number: int) -> tuple[str, str, int]:
-        """Return outcome, error and megabytes of a case."""
+    def ask(self, name: str, number: int) -> tuple[str, str, int, float]:
+        """Return outcome, error, megabytes and seconds of a case."""
         if self._process is None:
             self._start()
         if name not in self._warm:
             self._warm.add(name)
             self._send(name, 0, 6 * SECONDS)  # imports what the reader needs, before memory is limited
+        begin = time.perf_counter()
         outcome, error, megabytes = self._send(name, number, SECONDS if number else 6 * SECONDS)
+        seconds = time.perf_counter() - begin
         if outcome in (SUCCESS, REFUSED) and number and megabytes > MEGABYTES:
-            return GREEDY, f"{megabytes} MB. {error}", megabytes
-        return outcome, error, megabytes
+            return GREEDY, f"{megabytes} MB. {error}", megabytes, seconds
+        return outcome, error, megabytes, seconds
 
     def _start(self) -> None:
         pipe = subprocess.PIPE
@@ -233,7 +235,5 @@ def run(names: Iterable[str], numbers: Iterable[int], worker: Worker) -> Iterato
     for name in names:
         counts = Counts()
         for number in numbers:
-            begin = time.perf_counter()
-            outcome, error, megabytes = worker.ask(name, number)
-            counts.add(number, outcome, error, megabytes, time.perf_counter() - begin)
+            counts.add(number, *worker.ask(name, number))
         yield name, counts

@@ -612,7 +612,7 @@ def _opcodes(content: bytes, rng: random.Random) -> bytes:
 
 
 _KINDS: dict[str, tuple[Mutation, ...]] = {
-    ".csv": _CSV,
+    **dict.fromkeys((".csv", ".txt"), _CSV),
     ".json": _JSON,
     **dict.fromkeys((".npz", ".pt", ".zip"), _ZIP),
     ".npy": _NPY,

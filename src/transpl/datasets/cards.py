@@ -201,9 +201,12 @@ def contents(npz: Path) -> dict[str, Any]:
 
 def _window_length(npz: Path) -> int:
     """Read the number of time steps from the header of X."""
-    with third_party(npz, "no readable X in it", _AGAIN), zipfile.ZipFile(npz) as archive:
-        with archive.open("X.npy") as stream:
-            shape, _ = read_npy_header(stream)
+    with (
+        third_party(npz, "no readable X in it", _AGAIN),
+        zipfile.ZipFile(npz) as archive,
+        archive.open("X.npy") as stream,
+    ):
+        shape, _ = read_npy_header(stream)
     if len(shape) != 3:
         raise unreadable_file(npz, problem=f"X has shape {shape}, not (n, channels, time)", advice=_AGAIN)
     return shape[-1]
