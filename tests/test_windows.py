@@ -534,6 +534,20 @@ def test_whole_nanoseconds_are_a_clock_too():
     assert time_breaks(start + np.array([0, 1, 2, 9]) * 10_000_000).tolist() == [False, False, False, True]
 
 
+def test_masked_breaks_times_and_labels_are_breaks():
+    hidden = [False, False, True, False]
+    assert time_breaks(np.ma.masked_array([0.0, 1.0, 2.0, 3.0], hidden)).tolist() == [False, False, True, True]
+    assert label_breaks(np.ma.masked_array([1, 1, 1, 1], hidden)).tolist() == [False, False, True, True]
+    starts = cut(np.arange(8.0)[None], 2, 2, breaks=np.ma.masked_array([False] * 8, np.arange(8) == 3)).starts
+    assert starts.tolist() == [0, 3, 5]
+
+
+def test_labelled_windows_take_no_masked_label():
+    windows = as_windows(np.zeros((2, 1, 4)))
+    with refusal("y", "class indices"):
+        Labelled(windows, np.ma.masked_array([0, 1], [False, True]), 2)
+
+
 def test_a_change_of_label_is_a_break():
     marks = label_breaks(["walk", "walk", "sit", "sit", "walk"])
     assert marks.dtype == bool

@@ -108,7 +108,8 @@ class Labelled:
             raise invalid("y", expected=expected, got=f"shape {y.shape}", advice="Check the lengths of X and y.")
         if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= self.n_classes:
             expected = f"class indices 0..{self.n_classes - 1}"
-            raise invalid("y", expected=expected, got=f"{y.dtype} {y.min()}..{y.max()}", advice="Number the classes.")
+            got = f"{y.dtype} {y.min()}..{y.max()}" if y.dtype.kind in _REAL else str(y.dtype)
+            raise invalid("y", expected=expected, got=got, advice="Number the classes.")
 
 
 class LearntRows(NamedTuple):

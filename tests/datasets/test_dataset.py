@@ -210,3 +210,26 @@ def test_load_scales_and_refuses_to_scale_twice(tmp_path: Path, monkeypatch: pyt
     assert len(datasets.load("mine")) == 60
     with pytest.raises(InputError, match=r"normalise: expected"):
         datasets.load("mine", normalise="domain")
+
+
+ROWS: dict[str, Any] = {
+    "y": [0, 0],
+    "domain_ids": [0, 1],
+    "split": [0, 1],
+    "class_names": ["a"],
+    "channel_names": ["x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("split", [0, 256]),  # 0 in 8 bits
+        ("domain_ids", np.array([0, 2**64 - 1], np.uint64)),  # -1 in 64 bits with a sign
+        ("y", np.ma.masked_array([0, 0], [False, True])),
+        ("X", np.ma.masked_array(np.zeros((2, 1, 4)), np.arange(8).reshape(2, 1, 4) == 5)),
+    ],
+)
+def test_numbers_that_would_wrap_and_masked_entries_are_refused(field: str, values: Any) -> None:
+    with pytest.raises(InputError, match=rf"\A{field}: "):
+        Dataset(**{"name": "tiny", "X": np.zeros((2, 1, 4)), **ROWS, field: values})

@@ -73,8 +73,8 @@ def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> N
 
 
 def check_int(argument: str, value: object, *, least: int) -> None:
-    """Raise unless `value` is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+    """Raise unless `value` is a whole number of at least `least` that fits 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value < 1 << 63:
         expected = f"a whole number, {least} or more"
         raise invalid(argument, expected=expected, got=repr(value), advice="Choose such a number.")
 
@@ -101,4 +101,7 @@ def check_fraction(argument: str, value: object, *, zero: bool = False, one: boo
 
 def _number(value: object) -> float:
     """Return a real number as a float, anything else as NaN, which fails every comparison."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan

@@ -65,7 +65,7 @@ _BEYOND = _methods("no-adapt softmax shot t2pl transpl transpl-markov transpl-pl
 # What the field compares: every method on its CNN, each domain standardised, beside what needs no network.
 _CNN = _methods(
     "no-adapt target-only adabn deepcoral mmda codats dann cdan dirt-t sasa raincoat softmax ncp sp att shot t2pl "
-    "features-linear features-trees"
+    "ssss-tsa features-linear features-trees"
 )
 _SETS_WITH_GROUPS = ("ptb",)  # they say which windows belong to one patient
 
