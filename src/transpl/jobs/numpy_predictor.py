@@ -24,7 +24,8 @@ Array = np.ndarray
 Arrays = dict[str, np.ndarray]
 
 _MAX_VALUE = 1e15
-_AT_ONCE = 256  # windows in memory
+_AT_ONCE = 4096  # windows in memory
+_RESPONSES_AT_ONCE = 1 << 22
 _STEP = 256  # points of the table of erf per unit
 
 
@@ -99,7 +100,7 @@ def _council(x: Array, about: dict[str, Any], arrays: Arrays) -> Array:
         if witness == "codes":
             found = _patch_codes(views[view], seat)
         else:
-            found = _responses(views[view], seat) if witness == "kernels" else statistics[view]
+            found = _kernel_features(views[view], seat) if witness == "kernels" else statistics[view]
             found = np.clip((found - seat["columns.mean"]) / seat["columns.scale"], -10, 10).astype(np.float32)
         rows.append(found)
         answers.append(_WITNESSES[witness](found, seat, len(about["classes"])))
@@ -153,6 +154,12 @@ def _patch_codes(values: Array, seat: Arrays) -> Array:
     x = (values - seat["mean"][:, None]) / seat["deviation"][:, None]
     patches = x[..., : N * m].reshape(-1, m)
     return ((centres**2).sum(axis=1) - 2 * patches @ centres.T).argmin(axis=1).reshape(n, D, N)
+
+
+def _kernel_features(values: Array, seat: Arrays) -> Array:
+    at_once = max(1, _RESPONSES_AT_ONCE // (values.shape[2] * len(seat["dilations"])))
+    parts = [values[first : first + at_once] for first in range(0, len(values), at_once)]
+    return np.concatenate([_responses(part, seat) for part in parts])
 
 
 def _responses(values: Array, seat: Arrays) -> Array:
