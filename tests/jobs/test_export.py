@@ -146,7 +146,8 @@ def test_the_predictor_needs_numpy_alone(adapted, tmp_path):
     X = target(12, 3)
     np.save(tmp_path / "windows.npy", X)
     only_numpy = (
-        "import sys, runpy; sys.argv = ['predict.py', 'windows.npy']; runpy.run_path('model/predict.py', None, '__main__');"
+        "import sys, runpy; sys.argv = ['predict.py', 'windows.npy'];"
+        "runpy.run_path('model/predict.py', None, '__main__');"
         "found = {name.partition('.')[0] for name in sys.modules};"
         "sys.exit(bool(found & {'transpl', 'scipy', 'sklearn', 'pandas', 'torch'}))"
     )

@@ -15,6 +15,7 @@ from transpl.cli.bench import bench, table
 from transpl.cli.data import app as datasets_app
 from transpl.cli.exit import run_and_exit
 from transpl.cli.inspect import figure, methods, monitor, report, review
+from transpl.cli.production import export, serve
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,6 +37,8 @@ for _command, _example in (
     (methods, "methods deepcoral"),
     (monitor, "monitor --model results --input today.csv --json"),
     (review, "review --model results --n 20 --out few.csv"),
+    (export, "export results --to onnx --out model.onnx"),
+    (serve, "serve results --port 8000"),
 ):
     app.command(epilog=f"Example: `transpl {_example}`")(_command)
 

@@ -21,6 +21,7 @@ from transpl._utils.files import replacing, write_json, write_text
 from transpl.council.shifts.shift import Shift
 from transpl.council.witnesses.linear import BANDS, MAX_PAIRS, QUANTILES
 from transpl.jobs import numpy_predictor
+from transpl.jobs.folder import SAMPLE_FILE, load_sample
 from transpl.windows import Windows, as_windows
 
 FORMATS = ("numpy", "onnx")
@@ -65,7 +66,9 @@ class ExportCheck(NamedTuple):
         )
 
 
-def export_numpy(model: TransPL, folder: str | os.PathLike[str], *, window: int | None = None, X: Any = None) -> ExportCheck:
+def export_numpy(
+    model: TransPL, folder: str | os.PathLike[str], *, window: int | None = None, X: Any = None
+) -> ExportCheck:
     """Write a folder with predict.py, model.json and weights.npz, which runs with numpy alone.
 
     Parameters
@@ -130,6 +133,11 @@ def export_onnx(
     with replacing(path) as part:
         part.write_bytes(serialized)
     return check
+
+
+def windows_to_check(folder: Path) -> Windows | None:
+    """Windows of the target in a folder of results; None elsewhere."""
+    return load_sample(folder).target if (folder / SAMPLE_FILE).is_file() else None
 
 
 def freeze(model: TransPL, window: int | None = None) -> Frozen:
@@ -211,7 +219,9 @@ def _network(method: Any, params: Mapping[str, Any]) -> Frozen:
     facts, saved = method.facts(), method.arrays()
     markov = facts["mode"] == "markov"
     settings = {name: facts["network"][name] for name in ("patch_length", "n_layers", "n_heads")}
-    about = {"settings": {**settings, "mode": facts["mode"], "fewer_than_codes": int(params["length"] == "transitions")}}
+    about = {
+        "settings": {**settings, "mode": facts["mode"], "fewer_than_codes": int(params["length"] == "transitions")}
+    }
     weights = _moved(saved, "adapted" if facts["mode"] == "finetune" else "source", "network")
     used = ("network.embed", "network.cls", "network.encoder", "network.head")
     arrays = {name: array for name, array in weights.items() if name.startswith(used)}

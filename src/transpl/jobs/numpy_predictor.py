@@ -12,6 +12,7 @@ Every window is labelled by itself: answers do not depend on the other windows o
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import sys
@@ -141,7 +142,7 @@ def _statistics(values: Array, settings: dict[str, Any]) -> Array:
     centred = x - level[:, :, None]
     power = np.abs(np.fft.rfft(centred, axis=2)) ** 2
     edges = np.round(np.geomspace(1, max(T // 2 + 1, 2), settings["bands"] + 1)).astype(int)
-    blocks += [np.log(power[:, :, a:b].sum(axis=2) + 1e-6 * T) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    blocks += [np.log(power[:, :, a:b].sum(axis=2) + 1e-6 * T) for a, b in itertools.pairwise(edges)]
     first, second = (pair[: settings["max_pairs"]] for pair in np.triu_indices(x.shape[1], 1))
     blocks.append(np.einsum("npt,npt->np", centred[:, first], centred[:, second]) / T)
     return np.concatenate(blocks, axis=1)

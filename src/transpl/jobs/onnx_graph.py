@@ -87,8 +87,15 @@ def onnx_model(about: dict[str, Any], arrays: Arrays, window: int) -> ModelProto
     answer = {"plus": _council, "paper": _network}[about["variant"]]
     p = g("Identity", answer(g, "windows", about, arrays, window))
     classes = np.array(about["classes"])
-    labels = g("Gather", classes if classes.dtype.kind in "iU" else classes.astype(np.float64), g("ArgMax", p, axis=1, keepdims=0))
-    g.nodes += [helper.make_node("Identity", [p], ["probabilities"]), helper.make_node("Identity", [labels], ["labels"])]
+    labels = g(
+        "Gather",
+        classes if classes.dtype.kind in "iU" else classes.astype(np.float64),
+        g("ArgMax", p, axis=1, keepdims=0),
+    )
+    g.nodes += [
+        helper.make_node("Identity", [p], ["probabilities"]),
+        helper.make_node("Identity", [labels], ["labels"]),
+    ]
     kind = {"U": TensorProto.STRING, "i": _INT}.get(classes.dtype.kind, _DOUBLE)
     graph = helper.make_graph(
         g.nodes,
