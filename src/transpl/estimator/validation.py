@@ -170,7 +170,7 @@ def is_table(X: Any) -> bool:
     """Whether X is (n, time): rows of numbers."""
     if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
         return np.asarray(X[0]).ndim == 1
-    return np.asarray(X).ndim == 2
+    return np.ndim(X) == 2
 
 
 def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:
