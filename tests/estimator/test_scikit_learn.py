@@ -131,6 +131,8 @@ def test_tensors_of_torch(data, kind):
     )
     assert tensor.requires_grad
     assert np.array_equal(model.predict(list(tensor)), model.predict(tensor))
+    table = TransPL(**QUICK).fit(tensor[:, 0], numbers)
+    assert np.array_equal(table.predict(list(tensor[:, 0].detach().float())), table.predict(tensor[:, 0]))
 
 
 def test_callbacks_hear_of_both_phases(domains):

@@ -244,7 +244,8 @@ def test_an_export_that_answers_otherwise_is_an_error(adapted, tmp_path, monkeyp
     frozen.arrays["votes.bias"] = frozen.arrays["votes.bias"] + [3.0, 0.0, 0.0]
     monkeypatch.setattr(export, "freeze", lambda *_: frozen)
     with pytest.raises(RuntimeError, match="does not answer as the model does"):
-        export.export_numpy(adapted, tmp_path, X=target(50, 1))
+        export.export_numpy(adapted, tmp_path / "out", X=target(50, 1))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_saved_model_is_exported_like_the_one_it_was_saved_from(adapted, tmp_path):

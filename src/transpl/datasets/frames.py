@@ -46,7 +46,7 @@ def from_sktime(X: pd.DataFrame | Sequence[pd.DataFrame]) -> NDArray[np.float32]
 
 
 def _from_nested(X: pd.DataFrame) -> list[NDArray[np.float32]]:
-    windows = []
+    windows: list[NDArray[np.float32]] = []
     for row in X.itertuples(index=False, name=None):
         if not all(isinstance(cell, pd.Series | np.ndarray) for cell in row):
             got = f"a cell of type {next(type(c).__name__ for c in row if not isinstance(c, pd.Series | np.ndarray))}"

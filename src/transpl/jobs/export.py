@@ -7,6 +7,7 @@ by groups, smoothing over time, adapting, explaining.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,12 +86,19 @@ def export_numpy(
     if home.exists() and not home.is_dir():
         raise invalid("out", expected="a folder", got=f"the file {home}", advice="Choose another name.")
     frozen = freeze(model, window)
+    with tempfile.TemporaryDirectory() as trial:
+        _write_folder(Path(trial), frozen)
+        check = _checked(numpy_predictor.Predictor(trial).predict_proba, model, window, X)
     home.mkdir(parents=True, exist_ok=True)
+    _write_folder(home, frozen)
+    return check
+
+
+def _write_folder(home: Path, frozen: Frozen) -> None:
     with replacing(home / "weights.npz") as part, part.open("wb") as stream:
         np.savez_compressed(stream, **frozen.arrays)  # type: ignore[arg-type]
     write_text(home / "predict.py", Path(numpy_predictor.__file__).read_text(encoding="utf-8"))
     write_json(home / "model.json", frozen.about)
-    return _checked(numpy_predictor.Predictor(home).predict_proba, model, frozen, window, X)
 
 
 def export_onnx(
@@ -129,7 +137,7 @@ def export_onnx(
             parts = [x[first : first + _AT_ONCE] for first in range(0, len(x), _AT_ONCE)]
             return np.concatenate([session.run(["probabilities"], {"windows": part})[0] for part in parts])
 
-        check = _checked(answer, model, frozen, window, X)
+        check = _checked(answer, model, window, X)
     with replacing(path) as part:
         part.write_bytes(serialized)
     return check
@@ -241,7 +249,7 @@ def _moved(arrays: Mapping[str, NDArray], old: str, new: str) -> Arrays:
     return {f"{new}.{name.removeprefix(start)}": a for name, a in arrays.items() if name.startswith(start)}
 
 
-def _checked(answer: Any, model: TransPL, frozen: Frozen, window: int | None, X: Any) -> ExportCheck:
+def _checked(answer: Any, model: TransPL, window: int | None, X: Any) -> ExportCheck:
     """Compare answers with the model's; raise if too many windows differ."""
     windows = _random_windows(model, window) if X is None else as_windows(X)[:CHECKED].in_memory()
     if window is not None and (windows.ragged or windows.values.shape[2] != window):
