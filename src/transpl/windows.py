@@ -416,6 +416,9 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
         got = f"a sparse {type(X).__name__}"
         raise invalid(name, expected="a dense array", got=got, advice="Call .toarray() on it.")
+    if hasattr(X, "detach"):  # a tensor of torch, which numpy reads only on the CPU and without a gradient
+        X = X.detach().cpu()
+        X = X.float() if X.is_floating_point() else X
     try:
         array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else from_tensor(X))
     except ValueError:

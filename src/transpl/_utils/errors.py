@@ -36,12 +36,18 @@ def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFil
 
 def require_deep(what: str) -> None:
     """Raise, with the command that helps, unless torch and lightning-fabric are installed, which `what` needs."""
+    require_extra(what, "deep", "torch", "lightning-fabric")
+
+
+def require_extra(what: str, extra: str, *distributions: str) -> None:
+    """Raise, with the command that helps, unless the distributions of an extra are installed, which `what` needs."""
     try:
-        import_module("torch")
-        import_module("lightning_fabric")
+        for name in distributions:
+            import_module(name.replace("-", "_"))
     except ImportError:
-        problem = "needs torch and lightning-fabric, which are not installed"
-        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"') from None
+        verb = "are" if len(distributions) > 1 else "is"
+        problem = f"needs {' and '.join(distributions)}, which {verb} not installed"
+        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[{extra}]"') from None
 
 
 def _on_one_line(message: str) -> str:

@@ -16,6 +16,7 @@ from transpl.cli.command import Command, be_quiet
 from transpl.cli.data import app as datasets_app
 from transpl.cli.exit import run_and_exit
 from transpl.cli.inspect import figure, methods, monitor, report, review
+from transpl.cli.production import export, serve
 
 _FIRST = {  # what a newcomer needs, in the order of need; five of them are shown
     "demo": "See it work on real data, in a minute",
@@ -45,6 +46,8 @@ for _command, _example in (
     (methods, "methods deepcoral"),
     (monitor, "monitor --model results --input today.csv --json"),
     (review, "review --model results --n 20 --out few.csv"),
+    (export, "export results --to onnx --out model.onnx"),
+    (serve, "serve results --port 8000"),
 ):
     app.command(cls=Command, epilog=f"Example: `transpl {_example}`")(_command)
 

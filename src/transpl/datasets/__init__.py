@@ -11,11 +11,12 @@ from collections.abc import Callable
 from transpl._utils.errors import invalid
 from transpl.datasets.cards import refuse_second_scaling
 from transpl.datasets.dataset import Dataset, Domain, normalised
+from transpl.datasets.frames import from_sktime
 from transpl.datasets.prepared import data_home, load_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
 from transpl.datasets.recipes.watch import load_watch, watch_available
 
-__all__ = ["BUILT_IN", "RECIPES", "Dataset", "Domain", "load", "make_shifted", "names", "normalised"]
+__all__ = ["BUILT_IN", "RECIPES", "Dataset", "Domain", "from_sktime", "load", "make_shifted", "names", "normalised"]
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"synthetic": make_shifted, "watch": load_watch}
 RECIPES = ("ucihar", "wisdm", "hhar", "ptb")  # public sets, each with a module in transpl.datasets.recipes

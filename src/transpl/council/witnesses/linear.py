@@ -22,7 +22,7 @@ from transpl.council.witnesses.witness import (
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BANDS = 11  # of the spectrum, equally wide in octaves
-_MAX_PAIRS = 120  # all pairs of sixteen channels
+MAX_PAIRS = 120  # all pairs of sixteen channels
 _MIN_POWER = 1e-6  # per time step, so that silence has a finite logarithm
 
 
@@ -105,4 +105,4 @@ def _bands(T: int) -> list[tuple[int, int]]:
 
 def _channel_pairs(D: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     first, second = np.triu_indices(D, 1)
-    return first[:_MAX_PAIRS], second[:_MAX_PAIRS]
+    return first[:MAX_PAIRS], second[:MAX_PAIRS]
