@@ -350,7 +350,7 @@ def label_breaks(labels: ArrayLike) -> NDArray[np.bool_]:
     return np.concatenate([[False], values[1:] != values[:-1]])[: len(values)]
 
 
-def plain_array(values: Any, dtype: DTypeLike = None) -> NDArray[Any]:
+def plain_array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Return what a caller passes as an array; a masked entry is None, so that nothing under a mask is used."""
     if np.ma.is_masked(values):
         hidden = np.asarray(np.ma.getdata(values)).astype(object)

@@ -80,7 +80,7 @@ def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> N
 
 def check_int(argument: str, value: object, *, least: int) -> None:
     """Raise unless `value` is a whole number of at least `least` that fits 64 bits."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= value < 1 << 63:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 1 << 63:
         expected = f"a whole number, {least} or more"
         raise invalid(argument, expected=expected, got=repr(value), advice="Choose such a number.")
 

@@ -487,7 +487,7 @@ def _parse_row(values: Any) -> Row:
     check_facts("rows", values, _ROW, _ADVICE)
     method = values["method"]
     changes = _parse_mapping("changes", values)
-    return Row(values.get("label", method), method, changes, values.get("goal", "adapt"))
+    return Row(str(values.get("label", method)), method, changes, str(values.get("goal", "adapt")))
 
 
 def _parse_list(name: str, values: dict[str, Any]) -> list[Any]:

@@ -10,7 +10,8 @@ those of each domain's own train part.
 from __future__ import annotations
 
 from abc import abstractmethod
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from transpl._utils.errors import check_choice, check_int, check_positive, invalid
+from transpl._utils.locks import process_state
 from transpl.council.views import RowScaler, SignalScaler
 from transpl.council.witnesses.linear import LinearWitness, statistics
 from transpl.council.witnesses.trees import N_TREES
@@ -174,9 +176,11 @@ class ShallowMethod(Method):
                 p[np.arange(len(windows)), self._classes[self._classifier.predict(rows)]] = 1
         return p
 
-    def _threads(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
         n_threads = None if self.execution is None else self.execution.n_threads
-        return nullcontext() if n_threads is None else threadpool_limits(n_threads)
+        with process_state, nullcontext() if n_threads is None else threadpool_limits(n_threads):
+            yield
 
 
 @dataclass(frozen=True)

@@ -293,6 +293,8 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
 @contextmanager
 def _pandas(path: Path, n_sound: int) -> Iterator[None]:
     """Turn an error of pandas, after `n_sound` rows, into one that names the damaged line."""
+    import pandas as pd
+
     with (
         third_party(path, "not readable as csv", _ADVICE),
         process_state,
