@@ -32,7 +32,7 @@ TABLES = {
 # Files with the runs of each table, all with the paper's encoder and settings.
 FILES = {
     "full": ("full", "beyond"),
-    "weak": ("weak", "full", "beyond"),
+    "weak": ("weak", "full", "beyond", "ablation"),
     "ablation": ("ablation",),
     "pseudo": ("pseudo",),
     "patch": ("patch",),
@@ -104,11 +104,12 @@ def page() -> str:
 def ledger() -> list[LedgerCell]:
     """Every published figure with our runs, in the order of print."""
     figures = [figure for figure in published_figures().values() if not figure.key.metric.endswith("_gain")]
+    usual = usual_spreads(read_runs(list(dict.fromkeys(name for names in FILES.values() for name in names))))
     cells = {}
     for table, names in FILES.items():
         runs = read_runs(names)
         by_row = {(str(place[0]), str(place[1])): found for place, found in runs.groupby(["dataset", "row"])}
-        usual, nothing = usual_spreads(runs), runs.iloc[:0]
+        nothing = runs.iloc[:0]
         pairs = runs.groupby("dataset")["pair"].nunique().to_dict()
         for figure in (figure for figure in figures if figure.key.table == table):
             of_row = by_row.get((figure.key.dataset, figure.key.row), nothing)
