@@ -89,9 +89,9 @@ def short_table() -> str:
 
 def all_runs() -> pd.DataFrame:
     """The runs of methods on the paper's network, on the field's CNN and without a network; rows say which."""
-    cnn = read(FOLDER / "cnn.csv")
-    on_cnn = cnn["backbone"] == "cnn"
-    return pd.concat([read(FOLDER / "beyond.csv"), cnn.assign(row=cnn["row"].where(~on_cnn, cnn["row"] + ", CNN"))])
+    beyond, shallow, cnn = (read(FOLDER / f"{name}.csv") for name in ("beyond", "shallow", "cnn"))
+    cnn = cnn[cnn["backbone"] == "cnn"]  # the others have more seeds in shallow.csv
+    return pd.concat([beyond, shallow, cnn.assign(row=cnn["row"] + ", CNN")])
 
 
 def standings(runs: pd.DataFrame) -> str:

@@ -44,10 +44,10 @@ def test_every_line_is_a_run_of_its_table(generator, name):
         assert set(of_set["row"]) <= {row.label for row in paper_table(name).rows(dataset)} | GONE.get(name, set())
 
 
-@pytest.mark.parametrize("name", ["beyond", "cnn", "parts", "ablation"])
+@pytest.mark.parametrize("name", ["beyond", "cnn", "shallow", "parts", "ablation"])
 def test_every_line_is_a_run_on_the_papers_pairs(generator, name):
     runs = generator.read(DOCS / "results" / f"{name}.csv")
-    for dataset, of_set in runs.groupby("dataset"):
+    for dataset, of_set in runs[runs["dataset"].isin(list(PUBLISHED))].groupby("dataset"):
         assert set(of_set["pair"]) <= {f"{source}-{target}" for source, target in PUBLISHED[dataset]}
     scores = runs[[name for name in runs if name in SCORES]]
     assert (scores.isna() | ((scores >= 0) & (scores <= 100))).all(axis=None)

@@ -69,7 +69,7 @@ def test_names_of_ones_own_and_a_single_method():
 def test_settings_reach_the_methods_that_have_them():
     plain, changed = (
         compare(DATA, ["features-linear", KNeighborsClassifier()], (0, 1), execution=CPU, changes=changes)
-        for changes in ({}, {"normalise": "none", "n_neighbors": 20})
+        for changes in ({}, {"standardise": "source", "n_neighbors": 20})
     )
     assert (plain["calibration_error"].to_numpy() != changed["calibration_error"].to_numpy()).all()
 

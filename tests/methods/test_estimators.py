@@ -84,7 +84,7 @@ def test_an_estimator_is_in_no_list_of_methods():
 
 def test_only_parameters_that_are_changed_name_a_run():
     usual, changed = (settings_of([FOREST], "x", changes=each)[FOREST] for each in ({}, {"n_estimators": 7}))
-    assert settings_without_seed(usual) == {"normalise": "domain", "input": "features"}
+    assert settings_without_seed(usual) == {"standardise": "domain", "input": "features"}
     assert settings_without_seed(changed) == {**settings_without_seed(usual), "n_estimators": 7}
     bagging = "sklearn:sklearn.ensemble.BaggingClassifier"  # 1 window is not the same as a share of 1.0
     assert recorded(entry(bagging).settings(max_samples=1))["max_samples"] == 1
@@ -108,7 +108,7 @@ def test_parameters_that_are_no_plain_values_cannot_be_set():
         rows_of(["sklearn:sklearn.ensemble.AdaBoostClassifier"], {"base": 1})
     fields = {each.name for each in settings_of([KNN], "x")[KNN].__dataclass_fields__.values()}
     assert "metric" in fields
-    plan = Plan("x", rows_of([KNN], {"normalise": "none"}), grid={"n_neighbors": [1, 3]})
+    plan = Plan("x", rows_of([KNN], {"standardise": "source"}), grid={"n_neighbors": [1, 3]})
     assert [each["n_neighbors"] for each in plan.settings_for(plan.rows[0])] == [1, 3]
 
 

@@ -52,8 +52,8 @@ def test_other_units_make_no_difference_to_a_domain_that_is_standardised_by_itse
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_normalisation_adapting_changes_nothing(name):
-    before = fitted(name, normalise="none").predict_proba(TEST.windows)
-    after = adapted(name, other_units(TARGET.windows), normalise="none").predict_proba(TEST.windows)
+    before = fitted(name, standardise="source").predict_proba(TEST.windows)
+    after = adapted(name, other_units(TARGET.windows), standardise="source").predict_proba(TEST.windows)
     assert np.array_equal(before, after)
 
 
@@ -103,7 +103,7 @@ def test_rows_other_than_features_are_standardised_signals(rows_are, shape):
     assert np.allclose(by_channel.std(axis=(0, 2)), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [{"normalise": "window"}, {"C": 0.0}])
+@pytest.mark.parametrize("wrong", [{"standardise": "window"}, {"C": 0.0}])
 def test_wrong_settings_are_refused(wrong):
     with refusal(next(iter(wrong))):
         create("features-linear", **wrong)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from transpl.methods.source_model import SourceModel
     from transpl.nn import Execution
 
-NORMALISE = ("domain", "none")
+STANDARDISED = ("domain", "source")
 INPUTS = ("features", "windows", "flat")
 
 
@@ -43,15 +43,14 @@ INPUTS = ("features", "windows", "flat")
 class ShallowSettings(MethodSettings):
     """Settings of `ShallowMethod`."""
 
-    normalise: str = setting(
+    standardise: str = setting(
         "domain",
-        'signals and features are standardised by the train part of each "domain" itself, or with "none" all by the '
-        "source's",
+        'signals and features by the train part of each "domain" itself, or of the "source" for all',
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("normalise", self.normalise, NORMALISE)
+        check_choice("standardise", self.standardise, STANDARDISED)
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Standardiser:
 class ShallowMethod(Method):
     """A scikit-learn classifier; subclasses write `make_classifier`.
 
-    With `normalise="domain"` adapting means to take the target's moments, otherwise it does nothing.
+    With `standardise="domain"` adapting means to take the target's moments, otherwise it does nothing.
     """
 
     Settings = ShallowSettings
@@ -160,7 +159,7 @@ class ShallowMethod(Method):
         return self._source
 
     def _standardiser_of(self, target: Windows) -> Standardiser:
-        return self._of_source if self.settings.normalise == "none" else Standardiser.fit(self.rows_are, target)
+        return self._of_source if self.settings.standardise == "source" else Standardiser.fit(self.rows_are, target)
 
     def _check_lengths(self, name: str, windows: Windows) -> None:
         if self.rows_are != "features" and windows.ragged:
