@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,15 @@ class Server:
         start = time.perf_counter()
         self.process.send_signal(sent)
         code = self.process.wait(120)
-        self.process.stderr.close()
         return code, time.perf_counter() - start
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(120)
+        self.process.stderr.close()
 
 
 def fitted(folder: Path) -> tuple[TransPL, np.ndarray]:
@@ -116,14 +124,14 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2)
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         model, X = fitted(Path(folder))
-        server = Server(Path(folder), options.at_once)
+        server = stack.enter_context(Server(Path(folder), options.at_once))
         print(f"started in {server.seconds_to_start:.1f} s")
         for name, value in load(server, model, X, options.requests, options.clients, options.windows).items():
             print(f"{name:<16} {value:,.1f}" if isinstance(value, float) else f"{name:<16} {value:,}")
         code, seconds = server.stop(signal.SIGKILL)
-        again = Server(Path(folder), options.at_once)
+        again = stack.enter_context(Server(Path(folder), options.at_once))
         after = load(again, model, X, 50, options.clients, options.windows)
         print(f"killed (exit code {code}); restarted in {again.seconds_to_start:.1f} s")
         print(f"after it         {after['failed or wrong']} of 50 failed or wrong")

@@ -17,7 +17,7 @@ from transpl.methods import registry
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-@pytest.mark.parametrize("name", ["adapt_your_csv", "compare_methods", "read_an_explanation"])
+@pytest.mark.parametrize("name", ["adapt_your_csv", "compare_methods", "read_an_explanation", "scikit_learn_tools"])
 def test_the_page_of_the_gallery_runs(monkeypatch, name):
     monkeypatch.setenv("MPLBACKEND", "agg")
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
