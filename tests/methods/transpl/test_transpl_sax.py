@@ -21,7 +21,6 @@ from transpl.methods.transpl.transpl_sax import (
 )
 from transpl.windows import Windows, as_windows
 
-SMALL = TransPLSAXSettings(patch_length=4, n_coarse=4)
 # Table of Lin et al. 2007, to two decimals.
 PRINTED = {3: [-0.43, 0.43], 4: [-0.67, 0, 0.67], 5: [-0.84, -0.25, 0.25, 0.84], 6: [-0.97, -0.43, 0, 0.43, 0.97]}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transpl.methods.source_model import SourceModel
     from transpl.nn import Execution
 
-STANDARDISED = ("window", "domain")
+STANDARDISED = ("domain", "window")
 _LARGEST_COST = 2.0  # of the cosine distance, so that sigma means the same
 _ROUNDING = 1e-6  # a deviation below this share of the largest value is rounding error
 
@@ -40,9 +40,9 @@ class TransPLSAXSettings(MethodSettings):
     patch_length: int = setting(8, "time steps per symbol")
     n_coarse: int = setting(8, "symbols in the alphabet")
     standardise: str = setting(
-        "window",
-        'what gets mean 0 and deviation 1 in each channel: every "window", as SAX does, or all windows of a "domain" '
-        "together, which keeps the level and size of a window",
+        "domain",
+        'what gets mean 0 and deviation 1 in each channel: all windows of a "domain" together, which keeps level and '
+        'size of a window, as TransPL\'s codes do; or every "window", as SAX does',
     )
     sigma: float = _as_in_transpl("sigma")
     prior_temperature: float = _as_in_transpl("prior_temperature")
