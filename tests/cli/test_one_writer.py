@@ -83,7 +83,10 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+SLOW = ("adapt by the paper's method", "figure")  # which need torch
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in COMMANDS])
 def test_a_second_one_is_refused_and_changes_nothing(monkeypatch, capsys, other, place, name):
     words, last = COMMANDS[name]
     monkeypatch.setenv("TRANSPL_DATA", str(place / "data"))

@@ -456,3 +456,12 @@ def test_another_one_that_prepares_the_same_set_is_told_so(recipe: Recipe, archi
     use(pytest.MonkeyPatch(), replace(recipe, build=another))
     with refusal("out", "wisdm.npz, held by process"):
         prepare("wisdm", source=archive, home=tmp_path / "home")
+
+
+def test_a_scratch_folder_from_the_future_disturbs_nobody(recipe: Recipe, archive: Path, tmp_path: Path) -> None:
+    """The clock was moved backwards while another run is at work: its folder stays."""
+    other = tmp_path / "home" / ".preparing-other"
+    other.mkdir(parents=True)
+    os.utime(other, (time.time() + 1e7,) * 2)
+    assert prepare("wisdm", source=archive, home=tmp_path / "home").exists()
+    assert other.is_dir()

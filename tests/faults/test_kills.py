@@ -30,23 +30,11 @@ COMMANDS = {
     "many targets": [*ADAPT, "--target", "*e*.csv", "--backend", "inline", *PLUS],
     "adapt with a network": [*ADAPT, "--target", "home.csv", *PAPER],
     "bench": [
-        *[
-            "bench",
-            "--dataset",
-            "small",
-            "--pairs",
-            "0-1",
-            "--methods",
-            "no-adapt",
-            "--out",
-            "out",
-            "--backend",
-            "inline",
-        ],
-        *SET,
+        *("bench", "--dataset", "small", "--pairs", "0-1", "--methods", "no-adapt", "--out", "out"),
+        *("--backend", "inline", *SET),
     ],
 }
-FAST = ("adapt", "label", "datasets make")
+FAST = ("label", "datasets make")
 # Dates, durations, and hashes of files that hold them.
 VOLATILE = {"seconds", "written", "digest", "model", "when", "since", "many", "report.html"}
 TEMPORARY = ("*.part*", ".lock", ".*.lock", "unfinished.json", "failed.json", "*.ckpt", ".preparing-*")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from driver import target
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
@@ -56,20 +56,28 @@ def data():
 # models
 
 
-def write_model(folder: Path, variant: str, mode: str) -> None:
-    """Model.json without its digest, and every array in a file of its own, so that damage gets behind the digests."""
+@cache
+def saved_model(variant: str, mode: str) -> Path:
+    """A folder with an adapted model."""
     source, target_ = data().domain(0), data().domain(1)
     model = TransPL(**MODELS[variant], random_state=0).fit(source.X_train, source.y_train)
-    model.adapt(target_.X_train, prior=[1 / 3] * 3, mode=mode).save(folder / "saved")
+    model.adapt(target_.X_train, prior=[1 / 3] * 3, mode=mode)
     if variant == "plus":
-        model.partial_adapt(target_.X_test).save(folder / "saved")
-    card = json.loads((folder / "saved" / "model.json").read_text())
+        model.partial_adapt(target_.X_test)  # so that the sample of windows is saved too
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-model-"))
+    model.save(folder)
+    return folder
+
+
+def write_model(folder: Path, variant: str, mode: str) -> None:
+    """Model.json without its digest, and every array in a file of its own, so that damage gets behind the digests."""
+    saved = saved_model(variant, mode)
+    card = json.loads((saved / "model.json").read_text())
     del card["digest"]
     (folder / "card.json").write_text(json.dumps(card))
     (folder / "arrays").mkdir()
-    for name, array in load_file(folder / "saved" / card["weights"]["file"]).items():
+    for name, array in load_file(saved / card["weights"]["file"]).items():
         np.save(folder / "arrays" / f"{name}.npy", array)
-    shutil.rmtree(folder / "saved")
 
 
 def read_model(folder: Path) -> None:
@@ -220,13 +228,13 @@ def restore_a_run(folder: Path) -> None:
 
 PLAN = """
 dataset: tiny
-methods: [no-adapt, all]
+methods: [no-adapt]
 rows: [softmax, {method: transpl, changes: {sigma: 0.3}, label: wide, goal: label}]
-changes: {max_epochs: 3}
+changes: {max_epochs: 3, patch_length: 4}
 pairs: [0-1, [1, 0]]
 seeds: 2
 preset: paper
-grid: {adapt_lr: [1e-3, 5.0e-4], learning_rate: [1e-3]}
+grid: {adapt_lr: [1e-3, 5.0e-4]}
 """
 
 
@@ -234,4 +242,16 @@ grid: {adapt_lr: [1e-3, 5.0e-4], learning_rate: [1e-3]}
 def read_plan(folder: Path) -> None:
     plans()
     for plan in read_plans(folder / "plan.yaml"):
+        plan.runs()
+
+
+def write_plan_as_json(folder: Path) -> None:
+    """JSON is YAML too, and is damaged value by value."""
+    (folder / "plan.json").write_text(json.dumps(yaml.safe_load(PLAN)))
+
+
+@target("plan: values", write=write_plan_as_json)
+def read_values_of_plan(folder: Path) -> None:
+    plans()
+    for plan in read_plans(folder / "plan.json"):
         plan.runs()

@@ -421,15 +421,15 @@ _ADVICE = "See docs/benchmark.md."
 _PLAIN = (dict, list, str, int, float, type(None))
 _KINDS = {
     "dataset": str,
-    "methods?": (str, [str]),
-    "pairs?": (str, [(str, [int])]),
-    "seeds?": (int, [int]),
-    "preset?": str,
-    "normalise?": str,
-    "changes?": {str: (int, float, str, bool, list, None)},
-    "grid?": {str: [(int, float, str, bool, list, None)]},
+    "methods": (str, [str]),
+    "pairs": (str, [(str, [int])]),
+    "seeds": (int, [int]),
+    "preset": str,
+    "normalise": str,
+    "changes": {str: (int, float, str, bool, list, None)},
+    "grid": {str: [(int, float, str, bool, list, None)]},
 }
-_ROW = {"method": str, "label?": str, "goal?": str, "changes?": _KINDS["changes?"]}
+_ROW = {"method": str, "label?": str, "goal?": str, "changes?": _KINDS["changes"]}
 
 
 def read_plans(path: Path) -> list[Plan]:
@@ -460,8 +460,13 @@ def _parse_plan(values: Any) -> Plan:
     known = {"dataset", "methods", "rows", *_OPTIONAL_KEYS}
     if not isinstance(values, dict) or not {"dataset"} <= set(values) <= known or not {"rows", "methods"} & set(values):
         raise InputError(f"not a plan. Give dataset, methods or rows, and perhaps {', '.join(_OPTIONAL_KEYS)}.")
-    kinds = {name.removesuffix("?") for name in _KINDS}
-    check_facts("plan", {name: value for name, value in values.items() if name in kinds}, _KINDS, _ADVICE)
+    for name in ("methods", "rows", "pairs"):
+        _parse_list(name, values)
+    for name in ("changes", "grid"):
+        _parse_mapping(name, values)
+    for name, kind in _KINDS.items():
+        if name in values:
+            check_facts(name, values[name], kind, _ADVICE)
     seeds = values.get("seeds", 1)
     if not isinstance(seeds, list):
         check_int("seeds", seeds, least=1)
@@ -485,7 +490,7 @@ def _parse_row(values: Any) -> Row:
     if not isinstance(values, dict) or not {"method"} <= set(values) <= {name.removesuffix("?") for name in _ROW}:
         raise InputError(f"rows: not a row: {values}. Give method, and perhaps label, changes, goal.")
     check_facts("rows", values, _ROW, _ADVICE)
-    method = values["method"]
+    method = str(values["method"])
     changes = _parse_mapping("changes", values)
     return Row(str(values.get("label", method)), method, changes, str(values.get("goal", "adapt")))
 

@@ -57,10 +57,14 @@ class Seat:
         """Restore a seat from the result of `arrays`."""
         saved = {part: under(part, arrays) for part in ("columns", "target_columns", "witness", "adapted")}
         witness = witnesses.find(name)
+        learnt = witness(seed).restore(saved["witness"], n_classes)
+        for part in ("columns", "target_columns"):
+            if saved[part]:
+                learnt.check_columns(len(saved[part]["mean"]))
         return cls(
             name,
             view,
-            witness(seed).restore(saved["witness"], n_classes),
+            learnt,
             RowScaler(**saved["columns"]) if saved["columns"] else None,
             RowScaler(**saved["target_columns"]) if saved["target_columns"] else None,
             witness(seed).restore(saved["adapted"], n_classes) if saved["adapted"] else None,

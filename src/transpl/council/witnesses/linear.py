@@ -51,6 +51,9 @@ class LinearWitness(Witness):
     def arrays(self) -> Arrays:
         return as_arrays(classes=self.classes, weights=self.weights, bias=self.bias)
 
+    def check_columns(self, n: int) -> None:
+        check_numbers("columns of weights", np.array(self.weights.shape[1:]), n, n)
+
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
         check_numbers("classes", arrays["classes"], 0, n_classes - 1)
         self.n_classes, self.classes = n_classes, arrays["classes"]

@@ -83,6 +83,9 @@ class Trees(Witness):
         kept = ("classes", "roots", "left", "right", "feature", "threshold", "shares")
         return as_arrays(**{name: getattr(self, name) for name in kept})
 
+    def check_columns(self, n: int) -> None:
+        check_numbers("feature", self.feature[self.left != _LEAF], 0, n - 1)
+
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
         nodes, n = np.arange(len(arrays["left"])), len(arrays["left"])
         check_numbers("classes", arrays["classes"], 0, n_classes - 1)

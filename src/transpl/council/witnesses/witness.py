@@ -102,6 +102,9 @@ class Witness(ABC):
     def arrays(self) -> Arrays:
         """Return everything that was prepared and learnt, as plain arrays to save."""
 
+    def check_columns(self, n: int) -> None:  # noqa: B027  # most witnesses say so by their layout
+        """Raise a ValueError unless a restored witness can answer on rows of n columns."""
+
     @abstractmethod
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
         """Restore what `arrays` returned, which fits the layout; numbers that cannot be raise a ValueError."""
