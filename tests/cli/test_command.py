@@ -17,7 +17,7 @@ from transpl.cli.options import read_seeds, split_assignments, split_commas
 from transpl.methods import registry
 from transpl.methods.listing import listed_methods
 
-MOST_SHOWN = 13
+MOST_SHOWN = 14
 
 
 def all_commands() -> dict[str, object]:

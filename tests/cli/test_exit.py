@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -178,3 +179,18 @@ def test_the_end_of_a_file_inside_a_command_is_told_as_such(monkeypatch, capsys)
     monkeypatch.setattr("transpl.jobs.expand_patterns", cut_off)
     code, _, err = typed(monkeypatch, capsys, "adapt", *FILES)
     assert (code, err.strip()) == (1, "error: EOFError: Ran out of input")
+
+
+def test_ctrl_c_in_the_middle_says_how_to_go_on(tmp_path):
+    words = ["demo", "--dataset", "synthetic", "--out", str(tmp_path / "out")]
+    code = f"import sys; sys.argv = {['transpl', *words]!r}; from transpl.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if line.startswith("source phase"):
+                running.send_signal(signal.SIGINT)
+                break
+        rest = running.stderr.read()
+    assert running.returncode == 130
+    (last,) = rest.splitlines()
+    assert last == f"interrupted. The same command goes on where this one stopped: transpl {' '.join(words)}"

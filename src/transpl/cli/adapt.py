@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from transpl.jobs import JobOutcome
 
 _FAILED = 1
-_LOW = 0.6  # estimated accuracy below which a person should label some windows
 _DEMO_WATCH_PAIR = (8, 4)  # gains much, and the same with every seed; the ten pairs are in docs/beyond.md
 # parameters of TransPL whose option has another name
 _OPTION_OF = {"random_state": "seed", "max_epochs": "epochs", "n_threads": "threads"}
@@ -420,8 +419,9 @@ def _report(outcome: JobOutcome, as_json: bool) -> None:
         write_report(outcome.folder)
     metrics = outcome.metrics or {}
     if as_json:
-        found = {"folder": str(outcome.folder), "metrics": metrics, "undone": list(outcome.undone)}
-        print_json({**found, "report": str(outcome.folder / "report.html")})
+        notes = {"undone": list(outcome.undone), "warnings": list(outcome.warnings)}
+        page = str(outcome.folder / "report.html")
+        print_json({"folder": str(outcome.folder), "metrics": metrics, **notes, "report": page})
         return
     estimate = metrics.get("estimated_accuracy")
     if estimate:
@@ -443,9 +443,11 @@ def _report(outcome: JobOutcome, as_json: bool) -> None:
             )
     if given := metrics.get("labels_given"):
         typer.echo(f"the {given} windows that you labelled are not scored")
+    for sentence in outcome.warnings:
+        typer.echo(f"warning: {sentence}")
     for sentence in outcome.undone or (("Nothing was undone.",) if estimate else ()):
         typer.echo(sentence)
-    if estimate and estimate["accuracy"] < _LOW:
+    if outcome.warnings:
         few = outcome.folder / "few.csv"
-        typer.echo(f"that is low: label some windows (transpl review --model {outcome.folder} --out {few})")
+        typer.echo(f"label some windows and adapt again: transpl review --model {outcome.folder} --out {few}")
     typer.echo(f"open {outcome.folder / 'report.html'}")

@@ -33,7 +33,7 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, without rarely used options unless all are asked for."""
-        rare = [] if self.shows_all else [each for each in self.params if _is_rare(each)]
+        rare: list[Any] = [] if self.shows_all else [each for each in self.params if _is_rare(each)]
         for each in rare:
             each.hidden = True  # only here: shell completion leaves hidden options out
         try:

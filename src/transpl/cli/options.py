@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import invalid
-from transpl._utils.progress import is_silent
+from transpl._utils.progress import is_silent, task
 from transpl.cli.command import CHOICE, FILES, RUNNING
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def read_and_log(path: Path, **reading: Any) -> Recordings:
     """Read recordings, and say what was read."""
     from transpl.datasets.recordings.reading import read_recordings
 
-    recordings = read_recordings(path, **reading)
+    with task(f"reading {path.name}", None):
+        recordings = read_recordings(path, **reading)
     log(recordings.description)
     for warning in recordings.warnings:
         log(f"note: {warning}")

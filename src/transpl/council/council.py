@@ -97,6 +97,8 @@ class Council:
         What `adapt` found and undoes.
     estimate : AccuracyEstimate or None
         The estimated accuracy on the target.
+    lacks_classes : bool
+        Whether `adapt` noticed that the target lacks classes of the source.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Council:
     def __init__(self, settings: CouncilSettings | None = None) -> None:
         self.settings = CouncilSettings() if settings is None else settings
         self.n_classes = 0
+        self.lacks_classes = False
         self.shifts: ShiftSearch | None = None
         self.estimate: AccuracyEstimate | None = None
         self._source_shares: Floats = np.zeros(0)
@@ -266,7 +269,7 @@ class Council:
 
     def _forget_target(self) -> None:
         self.shifts, self.estimate, self._votes, self._target_scalers, self._relearned = None, None, None, {}, {}
-        self._used = self._source
+        self._used, self.lacks_classes = self._source, False
 
     def _checked(self, info: TargetInfo | None, n: int) -> TargetInfo:
         """Check `info`, and extend known labels to all windows of their groups (by majority)."""
@@ -320,6 +323,7 @@ class Council:
         rows = self._rows(target, adapting=True)
         from_source = answers = self._answers(rows)
         heard = self._seats_to_hear(rows)
+        self.lacks_classes = not heard.all()
         votes, q = join(from_source, self._source_shares, info, heard=heard)
         axes = {
             at: PrincipalAxes.fit(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM

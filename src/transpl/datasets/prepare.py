@@ -16,6 +16,7 @@ from transpl._utils.errors import InputError, UnreadableFile, check_choice, inva
 from transpl._utils.files import naming
 from transpl._utils.hashing import hash_bytes, hash_file
 from transpl._utils.locks import writing
+from transpl._utils.progress import task
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
 from transpl.datasets.dataset import RULES, normalised
@@ -247,7 +248,8 @@ def _is_prepared(
 
 
 def _build(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], log: Log) -> Built:
-    built = _build_windows(recipe, raw, scratch, options, log)
+    with task(f"building {recipe.name}", None):
+        built = _build_windows(recipe, raw, scratch, options, log)
     for note in built.notes:
         log(f"{recipe.name}: {note}")
     log(f"{recipe.name}: {len(built.dataset):,} windows of {len(built.dataset.domains)} domains")

@@ -339,6 +339,11 @@ class ExplainableMethod(Method):
         """The witnesses and their estimated accuracy on the target, the most reliable first."""
         return []
 
+    @property
+    def lacks_classes(self) -> bool:
+        """Whether `adapt` noticed that the target lacks classes of the source."""
+        return False
+
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         """The shifts of the target's sensors that were undone, one sentence each."""
         return ()

@@ -448,6 +448,10 @@ class CouncilMethod(ExplainableMethod):
     def standings(self) -> list[SeatAccuracy]:
         return sorted(self.council.seat_accuracies(), key=lambda standing: -standing.accuracy)
 
+    @property
+    def lacks_classes(self) -> bool:
+        return self.council.lacks_classes
+
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         search = self.council.shifts
         return () if search is None else tuple(shift.sentence(channel_names) for shift in search.shifts)
