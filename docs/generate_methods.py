@@ -34,6 +34,7 @@ _SHARED: dict[type[MethodSettings], str] = {
 }
 _FAMILY_TITLES = {
     "reference": "References",
+    "shallow": "Shallow classifiers",
     "alignment": "Methods that align domains",
     "pseudo-labels": "Methods that learn from pseudo-labels",
     "code classifier": "Classifiers of code sequences",

@@ -1,4 +1,4 @@
-"""Write docs/results.md from the runs in docs/results/*.csv, which `transpl table --runs` wrote.
+"""Write docs/results.md from the runs in docs/results/*.csv, lines of `transpl bench --save-lines`.
 
 python docs/generate_results.py
 """
@@ -11,25 +11,35 @@ from pathlib import Path
 import pandas as pd
 
 from transpl._utils.files import write_text
-from transpl.benchmark.statistics import signed_rank_p
+from transpl.benchmark.statistics import signed_rank_p, statistics_over_pairs
 
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION, FOLDER = HERE / "results.md", HERE / "results_intro.md", HERE / "results"
 TITLES = {"ucihar": "UCIHAR", "wisdm": "WISDM", "hhar": "HHAR", "ptb": "PTB"}
 OURS, EARLIER = "transpl-plus", "transpl-plus-2025"
 SHORT = {  # rows of the README's table
-    "no-adapt": "no adaptation",
-    "softmax": "Softmax",
-    "shot": "SHOT",
-    "t2pl": "T2PL",
-    "transpl": "TransPL, fine-tuned",
-    "transpl-markov": "its labels as the classifier (`transpl-markov`)",
-    "transpl-plus": "`transpl-plus`",
-    "transpl-plus-ws": "with known class proportions (`transpl-plus-ws`)",
-    "transpl-plus-groups": "with known patients (`transpl-plus-groups`)",
-    "transpl-plus-2025": "the earlier `transpl-plus`, replaced",
-    "transpl-plus-2025-ws": "the same with known class proportions",
+    "no-adapt": "no adaptation, the paper's network",
+    "transpl": "TransPL as published",
+    "no-adapt, CNN": "no adaptation, CNN",
+    "adabn, CNN": "AdaBN, CNN",
+    "cdan, CNN": "CDAN, CNN",
+    "dirt-t, CNN": "DIRT-T, CNN",
+    "features-linear": "logistic regression on statistics",
+    "features-trees": "trees on statistics",
+    "transpl-plus": "**TransPL here** (`transpl-plus`)",
+    "transpl-plus-ws": "the same, class proportions known",
 }
+FIELD = {  # what AdaTime's own code gave on the same arrays, seed 0, last epoch: accuracy, macro-F1
+    ("ucihar", "no-adapt, CNN"): (83.6, 83.6),
+    ("ucihar", "cdan, CNN"): (90.4, 90.3),
+    ("ucihar", "dirt-t, CNN"): (88.9, 88.8),
+    ("wisdm", "no-adapt, CNN"): (68.2, 52.9),
+    ("wisdm", "cdan, CNN"): (71.3, 50.2),
+    ("hhar", "no-adapt, CNN"): (64.4, 59.7),
+    ("ptb", "no-adapt, CNN"): (64.5, 44.2),
+    ("ptb", "cdan, CNN"): (60.1, 41.3),
+}
+_KNOWS_MORE = ("target-only", "-ws", "-groups", EARLIER)  # not compared with the others
 _METRICS = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
@@ -48,23 +58,23 @@ def main() -> None:
 
 def page() -> str:
     """The whole page as Markdown."""
-    beyond, parts, ablation = (read(FOLDER / f"{name}.csv") for name in ("beyond", "parts", "ablation"))
-    sections = [INTRODUCTION.read_text(encoding="utf-8").strip()]
-    for title, runs in _by_dataset(beyond):
-        sections += [f"## {title}", table_of_means(runs, "method"), _against_each(runs), _pair_by_pair(runs)]
-    for heading, all_runs, corner in (
+    runs, parts, ablation = all_runs(), read(FOLDER / "parts.csv"), read(FOLDER / "ablation.csv")
+    sections = [INTRODUCTION.read_text(encoding="utf-8").strip(), standings(runs), cross_check(runs)]
+    for title, of_set in _by_dataset(runs):
+        sections += [f"## {title}", table_of_means(of_set, "method"), _against_each(of_set), _pair_by_pair(of_set)]
+    for heading, of_parts, corner in (
         (f"{EARLIER}, each part removed alone", parts, "what is removed"),
         ("Channel alignment and class proportions", ablation, "method"),
     ):
         sections.append(f"## {heading}")
-        for title, runs in _by_dataset(all_runs):
+        for title, runs in _by_dataset(of_parts):
             sections += [f"{title}:", table_of_means(runs, corner)]
     return "\n\n".join(sections) + "\n"
 
 
 def short_table() -> str:
     """The README's table: accuracy / macro-F1 where a row has all pairs of a set, with the number of seeds."""
-    sets = dict(_by_dataset(read(FOLDER / "beyond.csv")))
+    sets = dict(_by_dataset(all_runs()))
 
     def cell(row: str, of_set: pd.DataFrame) -> str:
         runs = of_set[of_set["row"] == row]
@@ -75,6 +85,61 @@ def short_table() -> str:
 
     lines = [[title, *(cell(row, of_set) for of_set in sets.values())] for row, title in SHORT.items()]
     return _markdown(["accuracy / macro-F1 (seeds)", *sets], [line for line in lines if any(line[1:])])
+
+
+def all_runs() -> pd.DataFrame:
+    """The runs of methods on the paper's network, on the field's CNN and without a network; rows say which."""
+    beyond, shallow, cnn = (read(FOLDER / f"{name}.csv") for name in ("beyond", "shallow", "cnn"))
+    cnn = cnn[cnn["backbone"] == "cnn"]  # the others have more seeds in shallow.csv
+    return pd.concat([beyond, shallow, cnn.assign(row=cnn["row"] + ", CNN")])
+
+
+def standings(runs: pd.DataFrame) -> str:
+    """Ranks over the pairs of all sets on which the field's methods were run, and who can be told apart."""
+    sets = {name: of_set for name, of_set in runs.groupby("dataset", sort=False) if "cdan, CNN" in set(of_set["row"])}
+    complete = [
+        {row for row, found in of_set.groupby("row") if _has_all_pairs(found, of_set)} for of_set in sets.values()
+    ]
+    rows = sorted(row for row in set.intersection(*complete) if not any(word in row for word in _KNOWS_MORE))
+    chosen = runs[runs["dataset"].isin(list(sets)) & runs["row"].isin(rows)]
+    scores = {
+        str(row): found.groupby(["dataset", "pair"])["accuracy"].mean().to_dict()
+        for row, found in chosen.groupby("row")
+    }
+    found = statistics_over_pairs(scores)
+    ours = found.methods.index(OURS)
+    apart = {test.second for test in found.tests if test.first == OURS and test.significant}
+    equals = [f"`{name}`" for name in found.methods if name not in apart and name != OURS]
+    lines = [
+        [f"`{name}`", f"{rank:.2f}", "" if name == OURS else "yes" if name in apart else "no"]
+        for name, rank in zip(found.methods, found.average_ranks, strict=True)
+    ]
+    titles = ", ".join(TITLES[str(name)] for name in sets)
+    return (
+        f"## Ranks over all pairs\n\n"
+        f"Accuracy on the {len(found.pairs)} pairs of {titles}; mean over the seeds that a row has. By average rank "
+        f"`{OURS}` is number {ours + 1} of {len(rows)}; Wilcoxon's test with Holm's correction tells it apart from all "
+        f"others{' except ' + ', '.join(equals) if equals else ''}. Methods that know more than the windows (class "
+        f"proportions, patients, labels) are left out.\n\n"
+        + _markdown(["method", "average rank", f"told apart from `{OURS}`"], lines)
+    )
+
+
+def cross_check(runs: pd.DataFrame) -> str:
+    """Our CNN beside what AdaTime's own code gave on the same arrays."""
+    lines = []
+    for (dataset, row), figures in FIELD.items():
+        of_set = runs[runs["dataset"] == dataset]
+        of_row = of_set[of_set["row"] == row]
+        done = not of_row.empty and _has_all_pairs(of_row, of_set)
+        ours = [_mean(of_row, metric) if done else "not run" for metric in ("accuracy", "macro_f1")]
+        seeds = str(whole_seeds(of_row)["seed"].nunique()) if done else ""
+        lines.append([f"{TITLES[dataset]} `{row}`", *(f"{value:.1f}" for value in figures), *ours, seeds])
+    columns = ["", "AdaTime accuracy", "macro-F1", "ours accuracy", "macro-F1", "seeds"]
+    return (
+        "## Beside AdaTime's own code\n\nSame arrays, last epoch. AdaTime: seed 0, the test part scaled by its own "
+        "statistics. Ours: by those of the target's train part.\n\n" + _markdown(columns, lines)
+    )
 
 
 def read(path: Path) -> pd.DataFrame:

@@ -96,17 +96,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20, help="at most so many per phase")
     changes = {**SMALL, "max_epochs": parser.parse_args().epochs}
     names = ("no-adapt", "softmax", "euclidean")
-    print("pair   method      accuracy  macro-F1  seconds")
-    for pair in ((0, 1), (1, 2)):
-        for result in compare(
-            datasets.load("synthetic"), pair, names, execution=Execution(n_threads=1), changes=changes
-        ):
-            if result.error is not None:
-                raise SystemExit(f"{result.method}: {result.error}")
-            scores = f"{result.test['accuracy']:8.3f}  {result.test['macro_f1']:8.3f}"
-            print(
-                f"{pair[0]} - {pair[1]}  {result.method:<12}{scores}  {sum(result.seconds.values()):7.1f}", flush=True
-            )
+    pairs, execution = [(0, 1), (1, 2)], Execution(n_threads=1)
+    runs = compare(datasets.load("synthetic"), names, pairs, execution=execution, changes=changes)
+    if runs["error"].notna().any():
+        raise SystemExit(runs["error"].dropna().iloc[0])
+    columns = ["pair", "method", "accuracy", "macro_f1", "seconds"]
+    print(runs[columns].to_string(index=False, float_format="{:.3f}".format))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import numpy as np
 import pytest
@@ -74,6 +75,16 @@ def waves() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture
 def shifted_waves() -> tuple[np.ndarray, np.ndarray]:
     return make_waves(30, seed=1, gain=1.5, offset=0.3)
+
+
+@pytest.fixture
+def alarm():
+    """Fail after ten seconds, so that a reader that waits for a pipe does not wait for ever."""
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it waits"))
+    signal.alarm(10)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

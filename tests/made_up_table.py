@@ -19,10 +19,11 @@ class Bench:
         self.store = Store(folder)
 
     def plan(self, *methods, dataset="mine", table=None, pairs=PAIRS, seeds=(0,), data="d1", changes=None, grid=None):
+        how = {} if table is None else {name: getattr(paper_table(table), name) for name in ("preset", "normalise")}
         rows = rows_of(methods, changes) if table is None else paper_table(table).rows(dataset)
-        made = Plan(dataset, with_changes(rows, changes or {}), tuple(pairs), tuple(seeds), grid=grid or {})
+        made = Plan(dataset, with_changes(rows, changes or {}), tuple(pairs), tuple(seeds), grid=grid or {}, **how)
         specs = [
-            RunSpec(dataset, data, source, target, row.method, seed, settings, row.goal)
+            RunSpec(dataset, data, source, target, row.method, seed, settings, row.goal, made.normalise)
             for row in made.rows
             for settings in made.settings_for(row)
             for seed in made.seeds

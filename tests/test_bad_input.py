@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from conftest import TINY, make_waves
 
 from transpl import TransPL
@@ -40,6 +42,7 @@ FIT = {
     "X holds infinity": (lambda: new().fit(INF, Y), r"^X: expected finite numbers that fit float32, got 1 infinite"),
     "X does not fit float32": (lambda: new().fit(X.astype(float) * 1e40, Y), r"^X: expected finite numbers that fit"),
     "X is text": (lambda: new().fit(np.full((4, 1, 8), "a"), Y[:4]), r"^X: expected numbers, got <U1"),
+    "X is structured": (lambda: new().fit(np.zeros((4, 1, 8), "f4,i4"), Y[:4]), r"^X: expected numbers, got"),
     "X is complex": (lambda: new().fit(X + 1j, Y), r"^X: expected real numbers"),
     "X is too short": (lambda: new().fit(X[:, :, :7], Y), r"^X: expected windows of at least 8 .*got a window of 7"),
     "X mixes channels": (lambda: new().fit([X[0], X[1, :1]], Y[:2]), r"^X: expected a list of .*same channels"),
@@ -49,6 +52,9 @@ FIT = {
     "y has one class": (lambda: new().fit(X, np.zeros(20, int)), r"^y: expected 2 or more classes, got 1 class"),
     "y has gaps": (lambda: new().fit(X, np.array([None, *"ab" * 9, "a"])), r"^y: expected a label for every source"),
     "y holds NaN": (lambda: new().fit(X, np.where(Y == 0, np.nan, 1.0)), r"^y: expected a label for every source"),
+    "y is masked": (lambda: new().fit(X, np.ma.masked_array(Y, np.arange(20) == 3)), r"^y: expected a label for every"),
+    "y holds pandas' NA": (lambda: new().fit(X, pd.array([*Y[1:], None], "Int64")), r"^y: expected a label for every"),
+    "y_val is masked": (lambda: new().fit(X, Y, X, np.ma.masked_equal(Y, 1)), r"^y_val: expected classes of y.*None"),
     "y is continuous": (lambda: new().fit(X, np.linspace(0, 1, 20)), r"^y: expected class labels.*continuous"),
     "X_val without y_val": (lambda: new().fit(X, Y, X_val=X), r"^X_val, y_val: expected both or neither"),
     "y_val has a new class": (lambda: new().fit(X, Y, X, Y + 1), r"^y_val: expected classes of y, got also \[2\]"),
@@ -117,6 +123,8 @@ AFTER_FIT = {
         r"^prior: expected labels among \[0, 1\], got \[7\]",
     ),
     "X_source without y_source": (lambda m: m.adapt(X, X_source=X), r"^y_source: expected 20 labels"),
+    "groups are masked": (lambda m: m.adapt(X, groups=np.ma.masked_equal(Y, 1)), r"^groups: expected a name for every"),
+    "prior is masked": (lambda m: m.adapt(X, prior=np.ma.masked_array([0.5, 0.5], [0, 1])), r"^prior: expected 2 non-"),
     "predict on other channels": (lambda m: m.predict(X[:, :1]), r"^X: expected 2 channel\(s\), as in fit, got 1"),
     "predict on NaN": (lambda m: m.predict(NAN), r"^X: expected finite numbers"),
     "predict on fill values": (lambda m: m.predict(np.where(X > 0.9, 9.97e36, X)), r"^X: expected values of moderate"),
@@ -144,3 +152,13 @@ def _refused(call, message):
     assert "\n" not in text
     assert len(text) < 400
     assert text.endswith((".", "])"))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+def test_tensors_are_taken_with_or_without_a_gradient(fitted, kind):
+    tensor = torch.tensor(X, dtype=kind, requires_grad=True)
+    plain = tensor.detach().float().numpy()
+    assert np.array_equal(fitted.predict_proba(tensor), fitted.predict_proba(plain))
+    assert np.array_equal(fitted.predict_proba(list(tensor)), fitted.predict_proba(plain))
+    labels = torch.tensor(Y, dtype=torch.float32, requires_grad=True)
+    assert new(max_epochs=1).fit(tensor, labels).classes_.tolist() == [0, 1]

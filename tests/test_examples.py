@@ -17,7 +17,7 @@ from transpl.methods import registry
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-@pytest.mark.parametrize("name", ["adapt_your_csv", "compare_methods", "read_an_explanation"])
+@pytest.mark.parametrize("name", ["adapt_your_csv", "compare_methods", "read_an_explanation", "scikit_learn_tools"])
 def test_the_page_of_the_gallery_runs(monkeypatch, name):
     monkeypatch.setenv("MPLBACKEND", "agg")
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
@@ -29,9 +29,11 @@ def test_a_new_method_in_the_benchmark(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["new_method.py", "--epochs", "1"])
     runpy.run_path(str(EXAMPLES / "new_method.py"), run_name="__main__")
     head, *rows = capsys.readouterr().out.splitlines()
-    assert head.split() == ["pair", "method", "accuracy", "macro-F1", "seconds"]
-    assert [row.split()[3] for row in rows] == ["no-adapt", "softmax", "euclidean"] * 2
-    assert all(re.search(r" [01]\.\d{3} +[01]\.\d{3} +\d+\.\d$", row) for row in rows)
+    assert head.split() == ["pair", "method", "accuracy", "macro_f1", "seconds"]
+    assert [row.split()[:2] for row in rows] == [
+        [pair, name] for pair in ("0-1", "1-2") for name in ("no-adapt", "softmax", "euclidean")
+    ]
+    assert all(re.search(r" [01]\.\d{3} +[01]\.\d{3} +\d+\.\d{3}$", row) for row in rows)
 
 
 def test_a_new_witness_in_the_council(monkeypatch, capsys):

@@ -20,6 +20,7 @@ from transpl.windows import (
     cut,
     evenly_spaced,
     label_breaks,
+    overlap,
     override_labels,
     time_breaks,
 )
@@ -533,6 +534,20 @@ def test_whole_nanoseconds_are_a_clock_too():
     assert time_breaks(start + np.array([0, 1, 2, 9]) * 10_000_000).tolist() == [False, False, False, True]
 
 
+def test_masked_breaks_times_and_labels_are_breaks():
+    hidden = [False, False, True, False]
+    assert time_breaks(np.ma.masked_array([0.0, 1.0, 2.0, 3.0], hidden)).tolist() == [False, False, True, True]
+    assert label_breaks(np.ma.masked_array([1, 1, 1, 1], hidden)).tolist() == [False, False, True, True]
+    starts = cut(np.arange(8.0)[None], 2, 2, breaks=np.ma.masked_array([False] * 8, np.arange(8) == 3)).starts
+    assert starts.tolist() == [0, 3, 5]
+
+
+def test_labelled_windows_take_no_masked_label():
+    windows = as_windows(np.zeros((2, 1, 4)))
+    with refusal("y", "class indices"):
+        Labelled(windows, np.ma.masked_array([0, 1], [False, True]), 2)
+
+
 def test_a_change_of_label_is_a_break():
     marks = label_breaks(["walk", "walk", "sit", "sit", "walk"])
     assert marks.dtype == bool
@@ -621,3 +636,17 @@ def test_labelled_windows_have_a_class_each(windows, y, name):
 def test_signals_can_have_nan_behind_the_end():
     assert np.isnan(as_windows([ramp(1, 3), ramp(1, 2)]).with_nan()[1, 0]).tolist() == [False, False, True]
     assert not np.isnan(as_windows(ramp(2, 1, 3)).with_nan()).any()
+
+
+@pytest.mark.parametrize(("step", "shared"), [(24, 1), (20, 1), (19, 2), (10, 2), (7, 3), (1, 20)])
+def test_how_many_windows_share_a_sample_is_seen_in_their_values(step, shared):
+    signal = np.random.default_rng(0).normal(size=(2, 800))
+    cut = np.stack([signal[:, first : first + 20] for first in range(0, 780, step)])
+    cut[5] += 1.0  # another recording begins and ends
+    cut[6] = 0.0
+    assert overlap(as_windows(cut)) == shared
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 30])
+def test_windows_of_one_value_or_too_few_do_not_overlap(n):
+    assert overlap(Windows(np.zeros((n, 2, 20), np.float32), np.full(n, 20))) == 1

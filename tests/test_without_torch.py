@@ -56,7 +56,12 @@ def test_all_that_is_light_imports():
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--help"], "adapt"), (["adapt", "--help"], "--target"), (["datasets", "list"], "ucihar")],
+    [
+        (["--help"], "adapt"),
+        (["adapt", "--help"], "--target"),
+        (["datasets", "list"], "ucihar"),
+        (["methods"], "deepcoral"),
+    ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )
 def test_commands_that_need_no_network_run(words, said, tmp_path):
@@ -69,7 +74,7 @@ def test_commands_that_need_no_network_run(words, said, tmp_path):
     "words",
     [
         ["demo", "--variant", "paper", "--dataset", "synthetic"],
-        ["methods"],
+        ["methods", "deepcoral"],
         ["bench", "--dataset", "synthetic", "--methods", "transpl"],
         ["figure", "codes", "."],
     ],

@@ -29,6 +29,8 @@ BATCH = 32  # windows per forward pass of a network; larger batches no longer fi
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; a multiple of BATCH
 MAX_VALUE = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
 _CHECKED_AT_ONCE = 1 << 20  # numbers
+_PAIRS_COMPARED = 50  # neighbours that tell whether windows overlap
+_MOST = 0.5  # some neighbours are of different recordings
 _REAL = "biuf"  # numpy's kinds of real numbers
 _TIMES = "mM"  # numpy's kinds of dates and durations, which it would convert to numbers
 _SHAPE_ADVICE = "Reshape your data to (n, channels, time), or pass a list of (channels, time) arrays."
@@ -106,7 +108,8 @@ class Labelled:
             raise invalid("y", expected=expected, got=f"shape {y.shape}", advice="Check the lengths of X and y.")
         if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= self.n_classes:
             expected = f"class indices 0..{self.n_classes - 1}"
-            raise invalid("y", expected=expected, got=f"{y.dtype} {y.min()}..{y.max()}", advice="Number the classes.")
+            got = f"{y.dtype} {y.min()}..{y.max()}" if y.dtype.kind in _REAL else str(y.dtype)
+            raise invalid("y", expected=expected, got=got, advice="Number the classes.")
 
 
 class LearntRows(NamedTuple):
@@ -205,6 +208,27 @@ def evenly_spaced(n: int, at_most: int) -> NDArray[np.int64]:
     if n <= at_most:
         return np.arange(n)
     return np.linspace(0, n - 1, at_most).round().astype(np.int64)
+
+
+def overlap(windows: Windows) -> int:
+    """Return how many consecutive windows have a sample in common: 1 if none overlap, 2 if each starts half-way.
+
+    Found in the values: neighbours overlap from the smallest step at which most of them agree to the last bit.
+
+    >>> import numpy as np
+    >>> recording = np.random.default_rng(0).normal(size=(1, 100))
+    >>> overlap(as_windows(np.stack([recording[:, i : i + 20] for i in range(0, 80, 5)])))
+    4
+    """
+    n, _, T = windows.values.shape
+    first = evenly_spaced(max(n - 1, 0), _PAIRS_COMPARED)
+    a, b = windows.values[first], windows.values[first + 1]
+    varying = (a != a[:, :, :1]).any(axis=(1, 2))  # windows of one value agree at every step
+    a, b = a[varying], b[varying]
+    for step in range(1, T if len(a) else 1):
+        if (a[:, :, step:] == b[:, :, : T - step]).all(axis=(1, 2)).mean() > _MOST:
+            return -(-T // step)
+    return 1
 
 
 def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_length: int = 1) -> Windows:
@@ -326,7 +350,7 @@ def label_breaks(labels: ArrayLike) -> NDArray[np.bool_]:
     return np.concatenate([[False], values[1:] != values[:-1]])[: len(values)]
 
 
-def plain_array(values: Any, dtype: DTypeLike = None) -> NDArray[Any]:
+def plain_array(values: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """Return what a caller passes as an array; a masked entry is None, so that nothing under a mask is used."""
     if np.ma.is_masked(values):
         hidden = np.asarray(np.ma.getdata(values)).astype(object)
@@ -392,6 +416,9 @@ def _as_float32(X: Any, name: str) -> NDArray[np.float32]:
     if hasattr(X, "toarray"):
         got = f"a sparse {type(X).__name__}"
         raise invalid(name, expected="a dense array", got=got, advice="Call .toarray() on it.")
+    if hasattr(X, "detach"):  # a tensor of torch, which numpy reads only on the CPU and without a gradient
+        X = X.detach().cpu()
+        X = X.float() if X.is_floating_point() else X
     try:
         array = np.asarray(_with_nan(X) if isinstance(X, np.ma.MaskedArray) else from_tensor(X))
     except ValueError:

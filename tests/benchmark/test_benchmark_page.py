@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from math import comb
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from command_line import transpl
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.plan import read_plans
 from transpl.benchmark.selection import RULES
-from transpl.benchmark.statistics import holm, least_p, signed_rank_p
+from transpl.benchmark.statistics import rank_differences
 from transpl.methods import registry
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +51,7 @@ def test_every_option_is_on_the_page_under_its_own_name(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     known = set()
     for command in ("bench", "table"):
-        assert transpl(monkeypatch, command, "--help") == 0
+        assert transpl(monkeypatch, command, "--help-all") == 0
         known |= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert set(re.findall(r"(?<=`)--[a-z-]+", PAGE)) <= known
 
@@ -62,11 +61,10 @@ def test_every_table_and_rule_is_explained():
     assert set(RULES) <= set(re.findall(r"^\| `(\w+)`", PAGE, flags=re.M))
 
 
-def test_the_least_p_of_ten_pairs():
-    rows = re.findall(r"^\| (\d+) \| (\d+) \| (0\.\d+) \|$", PAGE, flags=re.M)
-    assert len(rows) == 4
-    clearest = signed_rank_p(range(1, 11))
-    for methods, comparisons, p in rows:
-        assert int(comparisons) == comb(int(methods), 2)
-        assert float(p) == pytest.approx(least_p(10, int(comparisons)), abs=5e-4)
-        assert float(p) == pytest.approx(holm([clearest, *[1.0] * (int(comparisons) - 1)])[0], abs=5e-4)
+def test_the_critical_differences_in_the_table():
+    rows = re.findall(r"^\| (\d+) \| (\d\.\d+) \| (\d\.\d+) \| (\d\.\d+) \|$", PAGE, flags=re.M)
+    assert len(rows) == 3
+    for methods, *printed in rows:
+        k = int(methods)
+        found = [rank_differences([list(range(k))] * n).critical(0.05, k - 1) for n in (10, 20, 34)]
+        assert list(map(float, printed)) == pytest.approx(found, abs=0.006)

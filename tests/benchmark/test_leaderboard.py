@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from conftest import refusal
@@ -15,11 +16,15 @@ from transpl.benchmark.leaderboard import (
     NOT_RUN,
     EntryIndex,
     changes_between,
+    leaderboard_of_lines,
     read_leaderboard,
     widest_comparison,
 )
+from transpl.benchmark.plan import settings_without_seed
+from transpl.benchmark.run_lines import add_lines, line_of
 from transpl.benchmark.score_tables import paper_table_from
 from transpl.benchmark.store import Store
+from transpl.methods.registry import entry
 
 PAIRS = ((0, 1), (1, 0), (0, 2))
 
@@ -52,6 +57,27 @@ def test_means_are_those_of_the_paper_tables(tmp_path):
         for cell, metric in zip(in_table[label], ("accuracy", "macro_f1"), strict=True):
             assert ours[metric].mean == pytest.approx(cell.mean, abs=1e-12)
             assert ours[metric].std == pytest.approx(cell.std, abs=1e-12)
+
+
+def test_lines_of_a_folder_have_its_numbers(tmp_path):
+    store = small_bench(tmp_path)
+    lines = [line_of(of, found, {}) for of, found in store.results() if found.method in ("no-adapt", "softmax")]
+    half = len(lines) // 2
+    for name, part in (("one", lines[:half]), ("two", lines[half:])):
+        add_lines(tmp_path / f"{name}.csv", part)
+    of_lines = standings_of(leaderboard_of_lines([tmp_path / "one.csv", tmp_path / "two.csv"]))
+    of_folder = standings_of(read_leaderboard(tmp_path))
+    assert set(of_lines) == {"no-adapt", "softmax"}
+    for label, standing in of_lines.items():
+        for metric in ("accuracy", "macro_f1", "calibration_error"):
+            assert standing.scores[metric].mean == pytest.approx(of_folder[label].scores[metric].mean, abs=1e-3)
+
+
+def test_a_preset_is_one_change(tmp_path):
+    on_cnn = settings_without_seed(entry("softmax").settings("synthetic", "cnn"))
+    plain, scaled = spec("softmax"), replace(spec("softmax"), settings=on_cnn, normalise="domain")
+    labels = [entry.label for entry in EntryIndex([plain, scaled]).entries]
+    assert labels == ["softmax", "softmax, normalise=domain, preset=cnn"]
 
 
 def test_an_unfinished_folder_says_what_it_lacks(tmp_path):

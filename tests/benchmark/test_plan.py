@@ -313,7 +313,15 @@ def test_the_order_of_settings_does_not_matter():
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 1}, {"source": 3}, {"goal": "label"}, {"data": "other"}, {"method": "sp"}, {"settings": {"width": 63}}],
+    [
+        {"seed": 1},
+        {"source": 3},
+        {"goal": "label"},
+        {"data": "other"},
+        {"method": "sp"},
+        {"settings": {"width": 63}},
+        {"normalise": "domain"},
+    ],
 )
 def test_whatever_decides_the_numbers_is_in_the_digest(change):
     assert replace(SPEC, **change).digest != SPEC.digest
@@ -324,6 +332,17 @@ def test_a_spec_that_went_through_json_equals_itself():
     assert again == SPEC
     assert again.digest == SPEC.digest
     assert again.settings == {"width": 64, "sizes": [1, 2], "prior": None}
+
+
+def test_a_spec_of_scaled_channels_went_through_json_too():
+    scaled = replace(SPEC, normalise="domain")
+    assert RunSpec.from_dict(json.loads(json.dumps(scaled.as_dict()))) == scaled
+    assert scaled.seen_data not in (SPEC.seen_data, replace(SPEC, normalise="per_split").seen_data)
+
+
+def test_an_unknown_scaling_is_refused():
+    with refusal("normalise", "per_split"):
+        replace(SPEC, normalise="source")
 
 
 def test_a_method_gets_its_tuples_back(method_with_tuple):

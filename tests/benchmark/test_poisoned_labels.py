@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import TINY
 
-from transpl.benchmark import Result, compare, selection
+from transpl.benchmark import Result, run_pair, selection
 from transpl.datasets import Dataset, make_shifted
 from transpl.datasets.dataset import TEST, TRAIN
 from transpl.methods.registry import entries, names
@@ -44,7 +44,7 @@ def results(clean: bool) -> dict[str, Result]:
     data = DATA if clean else poisoned(DATA)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "density_ratio", all_alike)  # slow, and no prediction depends on it
-        found = compare(data, (0, TARGET), ALL, execution=Execution("cpu", n_threads=1), changes=changes())
+        found = run_pair(data, (0, TARGET), ALL, execution=Execution("cpu", n_threads=1), changes=changes())
         return {result.method: result for result in found}
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from conftest import TINY, refusal
 
-from transpl.benchmark import Result, compare, settings_of
+from transpl.benchmark import Result, run_pair, settings_of
 from transpl.datasets import make_shifted
-from transpl.methods import source_model
+from transpl.methods import PseudoLabels, registry, source_model
+from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import create
 from transpl.methods.softmax import Softmax
 from transpl.nn import Execution
@@ -23,7 +24,7 @@ CHANGES = {name: value for name, value in TINY.items() if name not in ("device",
 
 
 def run(*methods: str, **options) -> list[Result]:
-    return list(compare(DATA, (0, 1), methods, **{"execution": CPU, "changes": CHANGES, **options}))
+    return list(run_pair(DATA, (0, 1), methods, **{"execution": CPU, "changes": CHANGES, **options}))
 
 
 def test_a_result_says_what_was_run_and_what_came_of_it():
@@ -81,7 +82,7 @@ def test_one_source_model_for_all_that_start_from_it(monkeypatch):
 def test_results_come_one_by_one(monkeypatch):
     adapted = []
     monkeypatch.setattr(Softmax, "_adapt", lambda self, target, prior: adapted.append(self))
-    results = compare(DATA, (0, 1), ["no-adapt", "softmax"], execution=CPU, changes=CHANGES)
+    results = run_pair(DATA, (0, 1), ["no-adapt", "softmax"], execution=CPU, changes=CHANGES)
     assert next(results).method == "no-adapt"
     assert not adapted
     assert next(results).method == "softmax"
@@ -153,4 +154,28 @@ def test_settings_reach_the_methods_that_have_them():
 )
 def test_mistakes_are_refused_before_anything_runs(options, argument):
     with refusal(argument):
-        compare(**{"dataset": DATA, "pair": (0, 1), "methods": ["no-adapt"], **options})
+        run_pair(**{"dataset": DATA, "pair": (0, 1), "methods": ["no-adapt"], **options})
+
+
+def test_a_method_that_needs_no_source_network_causes_none_to_be_trained(monkeypatch):
+    class Constant(NoAdapt):
+        """Answers without a network."""
+
+        starts_from_source = False
+
+        def _adapt(self, target, info):
+            pass
+
+        def predict_proba(self, windows, groups=None, smooth=False):
+            return np.full((len(windows), self.n_classes), 1 / self.n_classes)
+
+        def pseudo_label(self, target, prior=None):
+            return PseudoLabels.from_probabilities(self.predict_proba(target))
+
+    monkeypatch.setattr(source_model.SourceModel, "_trained", property(lambda _: 1 / 0))
+    monkeypatch.setattr(registry, "_entries", dict(registry.entries()))
+    registry.register("constant", family="own", needs="source", reference="-")(Constant)
+    (result,) = run("constant")
+    assert result.error is None
+    assert "source_risk" in result.risks
+    assert "iwcv" not in result.risks  # there are no features to weigh by

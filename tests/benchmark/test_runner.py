@@ -20,7 +20,7 @@ from transpl import datasets
 from transpl._utils.errors import InputError
 from transpl.benchmark import runner
 from transpl.benchmark.plugins import import_plugins
-from transpl.benchmark.run import compare
+from transpl.benchmark.run import run_pair
 from transpl.benchmark.runner import execute, interleave_sources, run_plan
 from transpl.benchmark.store import Store
 from transpl.methods import registry
@@ -51,13 +51,22 @@ def files_of(folder):
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (folder / "runs").iterdir()}
 
 
-def test_a_run_gives_what_compare_gives(home):
+def test_scaled_channels_are_those_of_the_scaled_data_set(home):
+    plain, scaled = (replace(plan("no-adapt"), normalise=rule).runs()[0] for rule in ("none", "domain"))
+    results = {done.spec.normalise: done.result for done in run([plain, scaled], home)}
+    assert results["none"].fingerprint != results["domain"].fingerprint
+    here = {"execution": Execution("cpu", n_threads=1), "changes": dict(scaled.settings)}
+    (alone,) = run_pair(datasets.load("small", normalise="domain"), (0, 1), ["no-adapt"], **here)
+    assert results["domain"].fingerprint == alone.fingerprint
+
+
+def test_a_run_gives_what_run_pair_gives(home):
     specs = plan("softmax", "transpl", "target-only").runs()
     for done in run(specs, home):
         settings = asdict(done.spec.method_settings())
         del settings["random_state"]
         here = {"execution": Execution("cpu", n_threads=1), "changes": settings}
-        (alone,) = compare(datasets.load("small"), (0, 1), [done.spec.method], **here)
+        (alone,) = run_pair(datasets.load("small"), (0, 1), [done.spec.method], **here)
         assert (done.error, alone.error) == (None, None)
         assert done.result.test == alone.test
         assert done.result.pseudo_labels == alone.pseudo_labels

@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 from tiny_bench import keep, made_up, plan
 
+from transpl._utils.progress import format_duration
 from transpl.benchmark.runner import RunOutcome
 from transpl.benchmark.status import (
     ProgressView,
     RunTimings,
-    format_duration,
     missing_lines,
     show_progress,
     status_lines,

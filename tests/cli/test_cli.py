@@ -217,7 +217,7 @@ def test_being_told_to_leave_is_taken_like_ctrl_c(monkeypatch, capsys, files):
     with monkeypatch.context() as patch:
         patch.setattr(TransPL, "adapt", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
         assert adapt(patch, files, "home.csv") == 143
-    assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted. Run the same command again")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("interrupted. The same command goes on")
     assert "SystemExit" in json.loads((files / "out" / "failed.json").read_text())["error"]
     assert signal.getsignal(signal.SIGTERM) is taken_before
     assert adapt(monkeypatch, files, "home.csv") == 0
@@ -565,8 +565,9 @@ def test_interruption_says_how_to_go_on(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr(jobs, "run", interrupted)
     code = transpl(monkeypatch, "demo", "--dataset", "synthetic", "--out", tmp_path)
-    assert code != 0
-    assert "adapt, bench, demo and label go on from what they have saved" in capsys.readouterr().err
+    assert code == 130
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("interrupted")]
+    assert f"goes on where this one stopped: transpl demo --dataset synthetic --out {tmp_path}" in line
 
 
 def test_interrupted_commands_that_save_nothing_do_not_claim_to_go_on(monkeypatch, capsys, tmp_path):
@@ -578,8 +579,8 @@ def test_interrupted_commands_that_save_nothing_do_not_claim_to_go_on(monkeypatc
     for command in (["report", tmp_path], ["datasets", "prepare", "ptb"]):
         assert transpl(monkeypatch, *command) == 130
         said = capsys.readouterr().err
-        assert "other commands start again" in said
-        assert "checkpoint" not in said
+        assert "starts again" in said
+        assert "goes on" not in said
 
 
 def test_help_needs_no_torch():

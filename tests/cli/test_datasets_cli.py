@@ -100,22 +100,22 @@ def test_list_shows_the_options_of_what_is_ready_too(run: Any, raw: Path, home: 
 
 
 def test_prepare_then_find_it_then_look_at_it(run: Any, raw: Path, home: Path, tmp_path: Path) -> None:
-    code, out, err = run("prepare", "ptb", "--from", raw, "--option", "gain=2.5", "--normalise", "per_domain_train")
+    code, out, err = run("prepare", "ptb", "--from", raw, "--option", "gain=2.5", "--normalise", "domain")
     assert (code, out.strip()) == (0, str(home / "ptb.npz"))
     assert "nothing was dropped" in err
     card = read_card(home / "ptb.npz")
-    assert (card["options"], card["normalise"]) == ({"gain": 2.5}, "per_domain_train")
+    assert (card["options"], card["normalise"]) == ({"gain": 2.5}, "domain")
     assert "already prepared" in run("prepare", "ptb", "--from", raw, *OPTIONS)[2]
     assert "building" in run("prepare", "ptb", "--from", raw, *OPTIONS, "--force")[2]
     code, out, _ = run("info", "ptb", "--html", tmp_path / "ptb.html")
     assert code == 0
-    for words in ("Beats [made]", "gain=2.5", "per_domain_train", "CC0", f"open {tmp_path / 'ptb.html'}"):
+    for words in ("Beats [made]", "gain=2.5", "domain", "CC0", f"open {tmp_path / 'ptb.html'}"):
         assert words in out
     assert "<polyline" in (tmp_path / "ptb.html").read_text()
     assert len(datasets.load("ptb")) == 30
 
 
-OPTIONS = ["--option", "gain=2.5", "--normalise", "per_domain_train"]
+OPTIONS = ["--option", "gain=2.5", "--normalise", "domain"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
+import subprocess
 import sys
 import threading
 import warnings
@@ -33,7 +35,7 @@ def raising(error):
 ENDS = {
     "nothing wrong": (lambda: None, 0, ""),
     "a part failed": (lambda: 1, 1, ""),
-    "Ctrl-C": (lambda: 130, 130, "interrupted. Run the same command again"),
+    "Ctrl-C": (lambda: 130, 130, "interrupted. The same command"),
     "input": (
         raising(invalid("X", expected="a", got="b\nc", advice="Do d.")),
         2,
@@ -51,7 +53,7 @@ ENDS = {
     ),
     "no file named": (raising(OSError("odd\nthing")), 1, "error: OSError: odd thing"),
     "inside": (raising(RuntimeError("broken\n  twice")), 1, "error: RuntimeError: broken twice"),
-    "told to leave": (lambda: os.kill(os.getpid(), signal.SIGTERM), 128 + signal.SIGTERM, "interrupted. Run the same"),
+    "told to leave": (lambda: os.kill(os.getpid(), signal.SIGTERM), 128 + signal.SIGTERM, "interrupted. The same"),
 }
 
 
@@ -120,7 +122,7 @@ def typed(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
         (["adopt"], "adopt", ""),
         (["datasets", "cook"], "cook", "datasets"),
         (["bench", "--out", __file__], "--out", "bench"),
-        (["bench", "--seeds", "x"], "--seeds", "bench"),
+        (["bench", "--jobs", "x"], "--jobs", "bench"),
         (["monitor", "--json", "--model"], "--model", "monitor"),
     ],
 )
@@ -146,9 +148,18 @@ def test_a_similar_option_is_named(monkeypatch, capsys):
     assert "--epochs" in err
 
 
-@pytest.mark.parametrize("words", [[], ["datasets"]])
-def test_no_command_at_all_is_answered_with_the_help(monkeypatch, capsys, words):
-    code, out, err = typed(monkeypatch, capsys, *words)
+def test_no_command_at_all_shows_what_one_needs_first(monkeypatch, capsys):
+    code, out, err = typed(monkeypatch, capsys)
+    assert (code, err) == (0, "")
+    commands = re.findall(r"^  transpl (\w+)  +\S", out, flags=re.M)
+    assert commands[0] == "demo"
+    assert len(commands) == 5
+    assert {"adapt", "predict"} <= set(commands)
+    assert "transpl --help" in out
+
+
+def test_no_command_of_a_group_is_answered_with_its_help(monkeypatch, capsys):
+    code, out, err = typed(monkeypatch, capsys, "datasets")
     assert code == 2
     assert "Usage:" in out + err
     assert "error:" not in err
@@ -168,3 +179,18 @@ def test_the_end_of_a_file_inside_a_command_is_told_as_such(monkeypatch, capsys)
     monkeypatch.setattr("transpl.jobs.expand_patterns", cut_off)
     code, _, err = typed(monkeypatch, capsys, "adapt", *FILES)
     assert (code, err.strip()) == (1, "error: EOFError: Ran out of input")
+
+
+def test_ctrl_c_in_the_middle_says_how_to_go_on(tmp_path):
+    words = ["demo", "--dataset", "synthetic", "--out", str(tmp_path / "out")]
+    code = f"import sys; sys.argv = {['transpl', *words]!r}; from transpl.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if line.startswith("source phase"):
+                running.send_signal(signal.SIGINT)
+                break
+        rest = running.stderr.read()
+    assert running.returncode == 130
+    (last,) = rest.splitlines()
+    assert last == f"interrupted. The same command goes on where this one stopped: transpl {' '.join(words)}"

@@ -7,6 +7,7 @@ import json
 import pytest
 from command_line import transpl
 
+from transpl.methods import registry
 from transpl.methods.registry import entry, names
 
 
@@ -54,3 +55,23 @@ def test_an_unknown_name_gets_one_line(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.startswith("error: method: expected one of no-adapt, ")
     assert len(said.splitlines()) == 1
+
+
+OWN = """
+from transpl.methods.no_adapt import NoAdapt
+from transpl.methods.registry import register
+
+
+@register("mine", family="own", needs="source", reference="me")
+class Mine(NoAdapt):
+    \"\"\"Does what I want.\"\"\"
+"""
+
+
+def test_a_method_from_a_file_is_listed_and_shown(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(registry, "_entries", dict(registry.entries()))
+    (tmp_path / "mine.py").write_text(OWN)
+    assert transpl(monkeypatch, "methods", "--import", tmp_path / "mine.py") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["mine", "own", "source", "me"]
+    assert transpl(monkeypatch, "methods", "mine", "--import", tmp_path / "mine.py") == 0
+    assert capsys.readouterr().out.startswith("mine: Does what I want.")

@@ -92,6 +92,12 @@ def test_another_npz_is_noticed(npz: Path) -> None:
         {"counts": {"0": {"train": [], "test": []}}},
         {"origin": "raw.zip"},
         {"npz_sha256": None},
+        {"classes": [["a"], "b"]},
+        {"channels": [1, 2, 3]},
+        {"notes": [None]},
+        {"origin": ["raw.zip"]},
+        {"origin": [{"name": "raw.zip", "urls": 5}]},
+        {"domain_names": {"0": ["ann"]}},
     ],
 )
 def test_a_card_that_is_not_sound_is_refused(npz: Path, change: dict[str, Any]) -> None:
@@ -232,3 +238,34 @@ def test_a_class_that_a_domain_lacks(tmp_path: Path) -> None:
     card = card_or_contents(tmp_path / "lacking.npz")
     assert "none" in render(card, dataset)
     assert "A" * 40 in shown(card)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"y": np.array([0, 1, 9])},
+        {"y": np.array([0.0, 1.0, 1.0])},
+        {"y": np.array([0, 1, 1], np.uint64)},  # sound
+        {"domain": np.array(["a", "b", "c"])},
+        {"split": np.array([[0], [1], [0]])},
+        {"domain_names": np.array(["ann"])},
+        {"X": np.zeros((3, 4))},
+    ],
+)
+def test_contents_of_odd_arrays_are_refused_in_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
+    arrays = {
+        "X": np.zeros((3, 1, 4)),
+        "y": np.array([0, 1, 1]),
+        "domain": np.array([0, 1, 1]),
+        "split": np.array([0, 0, 1]),
+        "class_names": np.array(["a", "b"]),
+        "channel_names": np.array(["x"]),
+    }
+    np.savez(tmp_path / "own.npz", **{**arrays, **change})
+    if "y" in change and change["y"].dtype == np.uint64:
+        assert contents(tmp_path / "own.npz")["counts"]["1"] == {"train": {"a": 0, "b": 1}, "test": {"a": 0, "b": 1}}
+        return
+    with pytest.raises(UnreadableFile) as caught:
+        contents(tmp_path / "own.npz")
+    assert str(caught.value).startswith(str(tmp_path / "own.npz"))
+    assert "\n" not in str(caught.value)

@@ -130,12 +130,12 @@ def test_none_is_the_same_object() -> None:
     assert normalised(dataset) is dataset
 
 
-def test_per_domain_train_uses_only_the_domains_own_train_part() -> None:
+def test_domain_uses_only_the_domains_own_train_part() -> None:
     dataset = made()
-    scaled = normalised(dataset, "per_domain_train")
+    scaled = normalised(dataset, "domain")
     for domain in dataset.domains:
         assert_standard(part(scaled, domain, TRAIN))
-    other = normalised(changed(dataset, (dataset.split == TEST) | (dataset.domain_ids == 2)), "per_domain_train")
+    other = normalised(changed(dataset, (dataset.split == TEST) | (dataset.domain_ids == 2)), "domain")
     for domain in (0, 1):
         np.testing.assert_array_equal(part(other, domain, TRAIN), part(scaled, domain, TRAIN))
 
@@ -172,7 +172,7 @@ def test_a_constant_channel_becomes_zero(rule: str, value: float) -> None:
 def test_the_rest_is_untouched_and_the_original_too() -> None:
     dataset = made()
     before = dataset.X.copy()
-    scaled = normalised(dataset, "per_domain_train")
+    scaled = normalised(dataset, "domain")
     np.testing.assert_array_equal(dataset.X, before)
     np.testing.assert_array_equal(scaled.y, dataset.y)
     assert (scaled.name, scaled.pairs, scaled.X.dtype) == (dataset.name, dataset.pairs, np.float32)
@@ -195,7 +195,7 @@ def test_a_domain_without_train_windows() -> None:
     dataset = made()
     dataset.split[dataset.domain_ids == 2] = TEST
     with pytest.raises(InputError, match="none in domain 2"):
-        normalised(dataset, "per_domain_train")
+        normalised(dataset, "domain")
     assert_standard(part(normalised(dataset, "per_split"), 2, TEST))
 
 
@@ -205,8 +205,31 @@ def test_load_scales_and_refuses_to_scale_twice(tmp_path: Path, monkeypatch: pyt
     assert_standard(part(datasets.load("synthetic", normalise="source_stats", source=2), 2, TRAIN))
     npz = tmp_path / "mine.npz"
     save_prepared(normalised(made(), "per_split"), npz)
-    assert len(datasets.load("mine", normalise="per_domain_train")) == 60  # no card: nothing is known
+    assert len(datasets.load("mine", normalise="domain")) == 60  # no card: nothing is known
     publish(npz, npz, Provenance("prepare", "Mine", "rule", [], {}, normalise="per_split"))
     assert len(datasets.load("mine")) == 60
     with pytest.raises(InputError, match=r"normalise: expected"):
-        datasets.load("mine", normalise="per_domain_train")
+        datasets.load("mine", normalise="domain")
+
+
+ROWS: dict[str, Any] = {
+    "y": [0, 0],
+    "domain_ids": [0, 1],
+    "split": [0, 1],
+    "class_names": ["a"],
+    "channel_names": ["x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("split", [0, 256]),  # 0 in 8 bits
+        ("domain_ids", np.array([0, 2**64 - 1], np.uint64)),  # -1 in 64 bits with a sign
+        ("y", np.ma.masked_array([0, 0], [False, True])),
+        ("X", np.ma.masked_array(np.zeros((2, 1, 4)), np.arange(8).reshape(2, 1, 4) == 5)),
+    ],
+)
+def test_numbers_that_would_wrap_and_masked_entries_are_refused(field: str, values: Any) -> None:
+    with pytest.raises(InputError, match=rf"\A{field}: "):
+        Dataset(**{"name": "tiny", "X": np.zeros((2, 1, 4)), **ROWS, field: values})

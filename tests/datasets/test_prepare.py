@@ -259,7 +259,7 @@ def test_the_card_has_the_rule_of_the_options_used(
 
 
 def test_normalised_when_asked(recipe: Recipe, archive: Path, home: Path) -> None:
-    dataset = load_prepared(prepare("wisdm", source=archive, normalise="per_domain_train"))
+    dataset = load_prepared(prepare("wisdm", source=archive, normalise="domain"))
     train = dataset.domain(0).X_train
     assert abs(train.mean()) < 1e-5
     with pytest.raises(InputError, match="normalise: expected one of"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from transpl._utils.errors import InputError
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl.datasets.prepared import save_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
 from transpl.datasets.recordings.reading import Recordings, rate_warnings, read_recordings, read_table
@@ -532,3 +535,83 @@ def test_a_channel_that_only_grows_may_be_the_time():
 
 def test_two_rows_tell_nothing():
     assert clock_warnings(np.array([[0.0], [1.0]]), ("t",)) == []
+
+
+# files that were damaged, or made by something else
+
+
+def test_very_wide_tables_take_time_in_proportion_to_their_columns(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(40_000)]  # compared in pairs, they would take minutes
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + (",".join(["1.5"] * len(names)) + "\n") * 12)
+    np.savez(tmp_path / "wide.npz", X=np.zeros((2, len(names), 4), np.float32), channel_names=np.array(names))
+    begin = time.process_time()
+    assert read_recordings(tmp_path / "wide.csv", window=10).X.shape[1] == len(names)
+    assert read_recordings(tmp_path / "wide.npz", channels=names[::-1]).X.shape[1] == len(names)
+    with pytest.raises(InputError) as caught:
+        read_recordings(tmp_path / "wide.csv", label_col="none")
+    assert time.process_time() - begin < 30
+    assert len(str(caught.value)) < 1500
+    (tmp_path / "twice.csv").write_text(",".join([*names, "c77"]) + "\n" + ",".join(["1"] * (len(names) + 1)) + "\n")
+    refused(tmp_path / "twice.csv", "two columns are called 'c77'")
+    np.savez(tmp_path / "twice.npz", X=np.zeros((2, 3, 4)), channel_names=np.array(["a", "b", "a"]))
+    refused(tmp_path / "twice.npz", "'a' again")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("name", ["walk.csv", "walk.csv.gz", "walk.parquet", "walk.npz", "stdin"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    refused(tmp_path / name, "a pipe or a device, not a file. Write it to a file first")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [b"{}", b"[]", b"null", b'{"index_columns": ["none"], "columns": []}', b'{"columns": 5}', b"\xff", b'{"a": NaN}'],
+)
+def test_odd_metadata_of_a_parquet_never_shows_a_traceback(tmp_path: Path, metadata: bytes) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    made = pa.Table.from_pandas(table(40).set_index("ax"))
+    pq.write_table(made.replace_schema_metadata({b"pandas": metadata}), tmp_path / "walk.parquet")
+    try:
+        found = read_recordings(tmp_path / "walk.parquet", window=10)
+    except UnreadableFile as error:
+        assert str(error).startswith(f"{tmp_path / 'walk.parquet'}: not readable as .parquet")  # noqa: PT017
+    else:
+        assert {"ax", "ay"} >= set(found.channel_names)
+
+
+def test_columns_of_a_parquet_that_cannot_be_their_role(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path, n = tmp_path / "walk.parquet", 40
+    frame = table(n).assign(flag=np.arange(n) % 2 == 0, pair=[[1, 2]] * n, who=[{"a": i} for i in np.arange(n) // 20])
+    frame.to_parquet(path)
+    for column, got in (("flag", "'True' in row 0"), ("pair", r"'\[1 2\]' in row 0")):
+        problem = f"time_col '{column}' of walk.parquet: expected a number or date in every row, got {got}"
+        refused(path, problem, time_col=column)
+    found = read_recordings(path, domain_col="who", window=10)
+    assert np.unique(found.domain).tolist() == ["{'a': 0}", "{'a': 1}"]
+
+
+def test_labels_of_an_npz_that_are_not_single_numbers_or_words(tmp_path: Path) -> None:
+    path = tmp_path / "walk.npz"
+    for y in (np.zeros(4, "i4,f4"), np.zeros(4, complex)):
+        np.savez(path, X=np.zeros((4, 1, 8)), y=y)
+        refused(path, "y of walk.npz: expected numbers or text")
+    broken = np.frombuffer(np.array([0x110000] * 4, "<u4").tobytes(), "<U1")  # beyond Unicode
+    surrogate = np.array(["\ud800"] * 4)
+    for y in (broken, surrogate):
+        np.savez(path, X=np.zeros((4, 1, 8)), y=y)
+        refused(path, "y of walk.npz: expected text")
+
+
+@pytest.mark.parametrize("keep", [0, 1, 12, 100, -8, -1])
+def test_a_half_written_csv_gz(tmp_path: Path, keep: int) -> None:
+    content = gzip.compress(table(400).to_csv(index=False).encode())
+    (tmp_path / "walk.csv.gz").write_bytes(content[:keep])
+    refused(tmp_path / "walk.csv.gz", "walk.csv.gz: ")
+
+
+def test_the_header_is_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
+    (tmp_path / "walk.csv").write_bytes(b'\xef\xbb\xbf\r\n  \r\n "ax" , "a""y"\r\n' + b"1,2\r\n" * 12)
+    assert read_recordings(tmp_path / "walk.csv", window=10).channel_names == ("ax ", 'a"y')

@@ -220,7 +220,7 @@ def test_standardised_windows_are_not_scaled_again(tmp_path: Path, monkeypatch: 
     assert card["normalise"] == "adatime"
     assert "standard deviation 1 over the train windows" in card["rule"]
     before = npz.read_bytes()
-    for rule in ("per_split", "per_domain_train"):
+    for rule in ("per_split", "domain"):
         with pytest.raises(InputError, match=r"normalise: expected 'none', because wisdm.npz was .* 'adatime'"):
             load("wisdm", normalise=rule)
         with pytest.raises(InputError, match=r"normalise: expected 'none', because the options scale .*\(adatime\)"):

@@ -110,6 +110,21 @@ def test_few_labels_are_rows_or_one_label_per_window():
         assert few_label_indices(nothing, 3, classes) is None
 
 
+def test_masked_labels_are_unknown_among_few_and_nothing_under_a_mask_is_used():
+    masked = np.ma.masked_array(["b", "a", "b", "a"], [True, False, True, True])
+    assert few_label_indices(masked, 4, np.array(["a", "b"])).tolist() == [-1, 0, -1, -1]
+    y = np.ma.masked_array([0, 1, 0, 1], [False, False, True, True])
+    assert check_labels(y, 4, np.array([False, False, True, True])).tolist() == [0, 1]  # of target rows, any may be
+    with refusal("y", "masked"):
+        check_labels(y, 4, NONE)
+    with refusal("sample_domain"):
+        target_rows(np.ma.masked_array([1, -1], [False, True]), 2)
+
+
+def test_few_labels_in_a_list_keep_their_types():
+    assert few_label_indices([float("nan"), "a", None, "b"], 4, np.array(["a", "b"])).tolist() == [-1, 0, -1, 1]
+
+
 def test_few_labels_that_fit_no_window_or_class_are_refused():
     classes = np.array(["run", "walk"])
     for rows in ({4: "run"}, {-1: "run"}, {"0": "run"}, {True: "run"}):

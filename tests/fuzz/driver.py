@@ -37,9 +37,10 @@ from mutations import mutate
 
 HERE = Path(__file__).parent
 SUCCESS, REFUSED = "success", "one-line error"
-TRACEBACK, HANG, CRASH, GREEDY = "traceback", "hang", "crash", "too much memory"
-BAD = (TRACEBACK, HANG, CRASH, GREEDY)
-SECONDS = 20.0  # for one case, on a machine that may be busy
+TRACEBACK, HANG, CRASH, SLOW, GREEDY = "traceback", "hang", "crash", "too slow", "too much memory"
+BAD = (TRACEBACK, HANG, CRASH, SLOW, GREEDY)
+SECONDS = 15.0  # of the processor, for one case
+_PATIENCE = 120.0  # seconds after which a case hangs, on a machine that may be busy
 MEGABYTES = 1000  # that one case may add
 _ROOM = 3 * MEGABYTES << 20  # address space that a case may add, so that no case can harm the machine
 _LONGEST = 2000  # characters of an error that still count as a line
@@ -103,14 +104,23 @@ def write_case(name: str, number: int, folder: Path) -> None:
         path.write_bytes(content)
 
 
-def run_case(name: str, number: int) -> tuple[str, str]:
-    """Read the files of a case in this process; return the outcome and the error."""
-    from transpl._utils.errors import InputError
-
+def run_case(name: str, number: int) -> tuple[str, str, int, float]:
+    """Read the files of a case in this process; return outcome, error, megabytes and seconds."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     try:
         write_case(name, number, folder)
-        all_targets()[name].read(folder)
+        before, begin = _reset_peak(), time.process_time()
+        outcome, error = _outcome(all_targets()[name].read, folder)
+        return outcome, error, (_memory("VmHWM") - before) >> 10, time.process_time() - begin
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _outcome(read: Callable[[Path], object], folder: Path) -> tuple[str, str]:
+    from transpl._utils.errors import InputError
+
+    try:
+        read(folder)
     except InputError as error:
         message = str(error)
         if message.isprintable() and len(message) <= _LONGEST:
@@ -120,21 +130,17 @@ def run_case(name: str, number: int) -> tuple[str, str]:
         if isinstance(error, KeyboardInterrupt):
             raise
         return TRACEBACK, "".join(traceback.format_exception(error, limit=-8))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return SUCCESS, ""
 
 
 def serve() -> None:
-    """Answer lines [name, number] with lines [outcome, error, megabytes]; nothing else may write to stdout."""
+    """Answer lines [name, number] with lines [outcome, error, megabytes, seconds]; nothing else goes to stdout."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         name, number = json.loads(line)
         room = (_memory("VmSize") << 10) + _ROOM if number else resource.RLIM_INFINITY
         resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
-        before = _reset_peak()
-        outcome, error = run_case(name, number)
-        print(json.dumps([outcome, error, (_memory("VmHWM") - before) >> 10]), file=answers, flush=True)
+        print(json.dumps(run_case(name, number)), file=answers, flush=True)
 
 
 def _reset_peak() -> int:
@@ -194,38 +200,38 @@ class Worker:
             self._process = None
             self._warm.clear()
 
-    def ask(self, name: str, number: int) -> tuple[str, str, int]:
-        """Return outcome, error and megabytes of a case."""
+    def ask(self, name: str, number: int) -> tuple[str, str, int, float]:
+        """Return outcome, error, megabytes and seconds of a case."""
         if self._process is None:
             self._start()
         if name not in self._warm:
             self._warm.add(name)
-            self._send(name, 0, 6 * SECONDS)  # imports what the reader needs, before memory is limited
-        outcome, error, megabytes = self._send(name, number, SECONDS if number else 6 * SECONDS)
-        if outcome in (SUCCESS, REFUSED) and number and megabytes > MEGABYTES:
-            return GREEDY, f"{megabytes} MB. {error}", megabytes
-        return outcome, error, megabytes
+            self._send(name, 0)  # imports what the reader needs, before memory is limited
+        outcome, error, megabytes, seconds = self._send(name, number)
+        if outcome in (SUCCESS, REFUSED) and (megabytes > MEGABYTES or seconds > SECONDS):
+            outcome = GREEDY if megabytes > MEGABYTES else SLOW
+        return outcome, error, megabytes, seconds
 
     def _start(self) -> None:
         pipe = subprocess.PIPE
         command = [sys.executable, str(HERE / "worker.py")]
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 
-    def _send(self, name: str, number: int, seconds: float) -> tuple[str, str, int]:
+    def _send(self, name: str, number: int) -> tuple[str, str, int, float]:
         process = self._process
         if process is None:
-            return CRASH, "the worker does not start", 0
+            return CRASH, "the worker does not start", 0, 0.0
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{json.dumps([name, number])}\n")
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], seconds)
+        ready, _, _ = select.select([process.stdout], [], [], _PATIENCE)
         answer = process.stdout.readline() if ready else ""
         if answer:
             return tuple(json.loads(answer))
         code = process.poll()
         self.close()
-        return (CRASH, f"exit code {code}", 0) if ready else (HANG, f"more than {seconds:g} s", 0)
+        return (CRASH, f"exit code {code}", 0, 0.0) if ready else (HANG, "no answer", 0, _PATIENCE)
 
 
 def run(names: Iterable[str], numbers: Iterable[int], worker: Worker) -> Iterator[tuple[str, Counts]]:
@@ -233,7 +239,5 @@ def run(names: Iterable[str], numbers: Iterable[int], worker: Worker) -> Iterato
     for name in names:
         counts = Counts()
         for number in numbers:
-            begin = time.perf_counter()
-            outcome, error, megabytes = worker.ask(name, number)
-            counts.add(number, outcome, error, megabytes, time.perf_counter() - begin)
+            counts.add(number, *worker.ask(name, number))
         yield name, counts

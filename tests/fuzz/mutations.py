@@ -564,7 +564,7 @@ def _parquet_shape(content: bytes, rng: random.Random) -> bytes:
     import pyarrow.parquet as pq
 
     table = pq.read_table(io.BytesIO(content))
-    wide = {f"c{i}": pa.array([1.0, 2.0, 3.0]) for i in range(5000)}
+    wide = {f"c{i}": pa.array([1.0, 2.0, 3.0]) for i in range(1000)}
     return _parquet_bytes(rng.choice((table.slice(0, 0), table.slice(0, 1), table.select([]), pa.table(wide))))
 
 
@@ -612,7 +612,7 @@ def _opcodes(content: bytes, rng: random.Random) -> bytes:
 
 
 _KINDS: dict[str, tuple[Mutation, ...]] = {
-    ".csv": _CSV,
+    **dict.fromkeys((".csv", ".txt"), _CSV),
     ".json": _JSON,
     **dict.fromkeys((".npz", ".pt", ".zip"), _ZIP),
     ".npy": _NPY,

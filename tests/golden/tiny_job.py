@@ -62,7 +62,7 @@ def adapt_job(folder: Path, variant: str) -> Path:
 
 def method_results() -> dict[str, Any]:
     """Scores of every registered method on one tiny pair."""
-    from transpl.benchmark import compare
+    from transpl.benchmark import run_pair
     from transpl.datasets import make_shifted
     from transpl.methods import registry
     from transpl.nn import Execution
@@ -70,7 +70,7 @@ def method_results() -> dict[str, Any]:
     data = make_shifted(n_train=24, n_test=15, length=32)
     names = [name for name in registry.names() if name != "transpl-plus-groups"]
     results = {}
-    for result in compare(data, (0, 1), names, seed=0, execution=Execution(n_threads=1), changes=NETWORK):
+    for result in run_pair(data, (0, 1), names, seed=0, execution=Execution(n_threads=1), changes=NETWORK):
         results[result.method] = {
             "error": result.error,
             "test": result.test,

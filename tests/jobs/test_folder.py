@@ -17,6 +17,7 @@ from transpl.jobs.folder import (
     begin_many,
     holds_many,
     is_unfinished,
+    load_reading,
     load_sample,
     recording_failure,
     require_complete_predictions,
@@ -192,3 +193,29 @@ def test_other_files_are_refused(tmp_path):
     np.savez(tmp_path / SAMPLE_FILE, X=np.ones(3))
     with pytest.raises(UnreadableFile):
         load_sample(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        *([], None, "domain_col", 5, {"unknown": 1}),
+        *({"domain_col": 5}, {"time_col": ["t"]}, {"group_col": {}}),
+        *({"channels": "ax"}, {"channels": [1]}, {"channels": []}, {"channels": {"ax": 1}}),
+        *({"window": "64"}, {"window": 0}, {"window": 1.5}, {"window": True}, {"window": 2**64}, {"step": -1}),
+        *({"interval": "fast"}, {"interval": 0}, {"interval": False}, {"interval": 10**400}, {"interval": [0.1]}),
+    ],
+)
+def test_a_description_of_recordings_that_was_edited_by_hand_is_checked(tmp_path, reading):
+    write_json(tmp_path / "reading.json", reading)
+    with refusal(tmp_path / "reading.json", "not written by transpl adapt", UnreadableFile):
+        load_reading(tmp_path)
+
+
+def test_a_description_of_recordings_comes_back_without_what_it_does_not_say(tmp_path):
+    assert load_reading(tmp_path) == {}
+    reading = {"domain_col": "who", "channels": ["ax"], "window": 8, "step": 4, "interval": 0.02}
+    write_json(tmp_path / "reading.json", {**reading, "time_col": None})
+    assert load_reading(tmp_path) == reading
+    (tmp_path / "reading.json").write_text('{"interval": NaN}')
+    with refusal(tmp_path / "reading.json", "NaN", UnreadableFile):
+        load_reading(tmp_path)

@@ -14,7 +14,7 @@ from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl._utils.errors import InputError
 from transpl.datasets import make_shifted
 from transpl.jobs import Target, review_job
-from transpl.jobs.target import explain_some
+from transpl.jobs.target import explain_some, warnings_about
 from transpl.nn.objectives import AdaptationObjective
 from transpl.report import write_report
 from transpl.report.figures import make_figure
@@ -242,3 +242,43 @@ def test_wrong_jobs_are_refused(tmp_path):
         jobs.run(job(channel_names=("x",)), TransPL(**TINY), tmp_path)
     with pytest.raises(InputError, match=r"^prior: expected labels among"):
         jobs.run(job(prior={"swim": 1.0}), TransPL(**TINY), tmp_path)
+
+
+def test_a_finished_fine_tuning_is_taken_from_the_folder(folder, tmp_path, monkeypatch):
+    out = tmp_path / "again"
+    shutil.copytree(folder, out)
+    before = json.loads((out / "summary.json").read_text())
+    labels = (out / "predictions.csv").read_text()
+
+    def run(**changes: object) -> list[str]:
+        said: list[str] = []
+        jobs.run(jobs.from_dataset(DATA, 0, 1, **changes), TransPL(**TINY), out, said.append)
+        return said
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TransPL, "adapt", lambda *_, **__: 1 / 0)
+        assert "adaptation: done by an earlier job" in run()
+        assert (out / "predictions.csv").read_text() == labels
+        after = json.loads((out / "summary.json").read_text())
+        assert {**after, "written": ""} == {**before, "written": ""}
+        with pytest.raises(ZeroDivisionError):  # other settings of the adaptation
+            jobs.run(jobs.from_dataset(DATA, 0, 1), TransPL(**{**TINY, "sigma": 0.7}), out)
+        with pytest.raises(ZeroDivisionError):  # another target
+            jobs.run(jobs.from_dataset(DATA, 0, 2), TransPL(**TINY), out)
+    weights = next((out / "model").glob("*.safetensors"))
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="damaged"):
+        run()  # trained again
+    assert "adaptation: done by an earlier job" in run()
+
+
+def test_a_target_that_lacks_classes_and_a_low_estimate_are_warned_of():
+    shares, source = {"a": 0.6, "b": 0.4, "c": 0.0, "d": 0.0}, {"a": 0.4, "b": 0.3, "c": 0.28, "d": 0.02}
+    good, low = ({"accuracy": value, "low": 0.1, "high": 1.0} for value in (0.95, 0.5))
+    (absent,) = warnings_about(shares, source, good, lacks_classes=True)
+    assert " c;" in absent  # d is rare in the source, too
+    assert warnings_about({"a": 0.5, "b": 0.2, "c": 0.3}, source, good, lacks_classes=False) == []
+    (noticed,) = warnings_about({"a": 0.5, "b": 0.2, "c": 0.3}, source, good, lacks_classes=True)
+    assert "lack classes" in noticed
+    assert len(warnings_about(shares, None, low, lacks_classes=False)) == 2
+    assert warnings_about(shares, {"a": 0.5, "b": 0.5}, None, lacks_classes=False) == []

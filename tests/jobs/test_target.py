@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transpl.jobs.target import AdaptResult, class_shares, score, write_target_folder
+from transpl.jobs.target import AdaptResult, Target, class_shares, score, write_target_folder
 
 
 def test_windows_of_unknown_truth_are_left_out_of_the_scores():
@@ -47,3 +47,9 @@ def test_files_of_an_earlier_run_do_not_stay(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["predictions.csv", "summary.json"]
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["of"], summary["many"]["digest"]) == ("second", "abc")
+
+
+def test_masked_labels_of_a_target_are_unknown():
+    labels = Target(np.zeros((3, 1, 8)), np.ma.masked_array(["a", "b", "a"], [False, True, False])).y
+    assert labels.tolist() == ["a", "", "a"]
+    assert not np.ma.isMaskedArray(labels)

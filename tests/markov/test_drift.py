@@ -99,6 +99,50 @@ def test_blocks_widen_the_band_of_windows_that_resemble_their_neighbours():
     assert (blocks.upper > 1.5 * single.upper).all()
 
 
+def recording(seed: int, n: int, step: int, length: int = 16, stay: float = 0.6) -> np.ndarray:
+    """Windows of one stationary chain of codes, `step` codes apart, (n, 2, length)."""
+    T = (n - 1) * step + length
+    codes = chains(1, seed, stay, length=T)[0]
+    return np.stack([codes[:, first : first + length] for first in range(0, n * step, step)])
+
+
+def false_alarms(seeds: int, step: int, **options: object) -> float:
+    """The share of cases in which one part of a stationary process leaves the band of another."""
+    options = {"level": 0.9, "n_shuffles": 30, "overlap": -(-16 // step), **options}
+    found = [
+        measure_drift(recording(2 * seed, 40, step), recording(2 * seed + 1, 80, step), COST, ("a", "b"), **options)
+        for seed in range(seeds)
+    ]
+    return float(np.mean([each.drifted for each in found]))
+
+
+def test_overlapping_windows_of_a_stationary_process_raise_few_alarms():
+    assert false_alarms(20, step=8) <= 0.2
+    assert false_alarms(20, step=8, overlap=1, block=1) >= 0.5  # as if they were independent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [16, 8, 4])
+def test_the_share_of_false_alarms_is_the_nominal_one(step):
+    assert false_alarms(300, step=step) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 300)
+
+
+def test_the_block_follows_from_the_overlap():
+    new, reference = recording(0, 80, 4), recording(1, 90, 4)
+
+    def block(**options: object) -> int:
+        few = {"level": 0.8, "n_shuffles": 4}
+        return measure_drift(new, reference, COST, ("a", "b"), **few, **options).block
+
+    assert block() == 1
+    assert block(overlap=2) == 10
+    assert block(overlap=4) == 20
+    assert block(overlap=8) == 16  # four blocks at least: ten windows without common samples are left
+    assert block(overlap=4, block=10) == 12  # whole windows without common samples
+    new = recording(0, 10, 8)
+    assert block(overlap=2) == 2
+
+
 def test_what_cannot_be_dealt_is_refused():
     s = chains(12, 0)
     with refusal("n_shuffles", "99 or more for the level 0.99"):

@@ -1,7 +1,11 @@
-"""One battery for every registered method. Exceptions are listed at the top, each with its reason."""
+"""One battery for every registered method. Exceptions are listed at the top, each with its reason.
+
+A case is a method on its default backbone, or "NAME on cnn". The CNN repeats only what depends on the backbone.
+"""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from dataclasses import fields, replace
@@ -16,7 +20,7 @@ from transpl.methods import Labelled, Method, SourceModel, TargetInfo
 from transpl.methods.method_settings import SourceSettings
 from transpl.methods.no_adapt import NoAdapt
 from transpl.methods.registry import create, entries, entry, names
-from transpl.nn import Execution, Network, loop
+from transpl.nn import Execution, loop
 from transpl.nn.rows import epoch_batches
 from transpl.windows import Windows, as_windows
 
@@ -24,16 +28,25 @@ ALL = names()
 # It counts and votes. The network stays as it is.
 NO_GRADIENT = {"transpl-markov"}
 WITHOUT_NETWORK = {name for name in ALL if not issubclass(entry(name).method.Settings, SourceSettings)}
+COUNCILS = {name for name in WITHOUT_NETWORK if name.startswith("transpl-plus")}
 ON_NETWORKS = [name for name in ALL if name not in WITHOUT_NETWORK]
-NEVER_TRAINS_ON_THE_TARGET = {"no-adapt", "target-only", *NO_GRADIENT, *WITHOUT_NETWORK}  # references adapt nothing
+REFERENCES = {"no-adapt", "target-only"}  # they adapt nothing
+NEVER_TRAINS_ON_THE_TARGET = {*REFERENCES, "adabn", *NO_GRADIENT, *WITHOUT_NETWORK}
+ON_CNN = [
+    f"{name} on cnn"
+    for name in ON_NETWORKS
+    if {each.name: each.default for each in fields(entry(name).method.Settings)}.get("backbone") == "patch-transformer"
+]
+EVERYWHERE = [*ALL, *ON_CNN]
 NO_WEIGHT = {
     "transpl",
     "transpl-ws",
+    "adabn",
     *NO_GRADIENT,
     *WITHOUT_NETWORK,
 }  # weights of losses are learnt, or there is no loss
 OF_HEADS_ALONE = {"overlap"}  # terms that no feature enters: ATT's penalty is on the weights of its heads
-OTHER_NETWORK = {"sasa"}  # classifies features that No Adapt does not have
+OTHER_NETWORK = {"sasa", "ssss-tsa"}  # they classify features that No Adapt does not have
 LEARNS_LATE = {
     # Its MMD knows no scale: while features are still alike it outweighs the cross entropy, and learning starts late.
     "mmda": {"max_epochs": 40, "adapt_lr": 5e-3},
@@ -53,9 +66,11 @@ def labelled(n: int, seed: int, **shift: float) -> Labelled:
 SOURCE, VALIDATION, TARGET = labelled(30, 0), labelled(12, 1), labelled(21, 2, gain=1.5, offset=0.3)
 
 
-def tiny(name: str, execution: Execution = CPU, **changes: object) -> Method:
+def tiny(case: str, execution: Execution = CPU, **changes: object) -> Method:
     """A method with a tiny network and few epochs."""
+    name, _, backbone = case.partition(" on ")
     wanted = {**SHAPE, "max_epochs": 2, "check_every": 1, "batch_size": 8, "source_lr": 2e-3, "adapt_lr": 2e-3}
+    wanted |= {"dropout": 0.3} | ({"backbone": backbone} if backbone else {})
     wanted |= {"rounds": 2, "round_epochs": 1, "pretrain_epochs": 1, "adapt_epochs": 2, "classifier_epochs": 2}
     wanted |= {"witnesses": ("codes", "linear"), "views": ("recorded", "standardised")}
     known = {field.name for field in fields(entry(name).method.Settings)}
@@ -66,9 +81,23 @@ def source_model(source: Labelled = SOURCE, validation: Labelled = VALIDATION, *
     return SourceModel(source, validation, tiny("no-adapt", **changes).settings.source(), CPU)
 
 
+def shared_source(case: str) -> SourceModel:
+    return trained_source(backbone_of(case))
+
+
 @cache
-def shared_source() -> SourceModel:
-    return source_model()
+def trained_source(backbone: str, two_classes: bool = False, rare_class: bool = False) -> SourceModel:
+    source, validation = SOURCE, VALIDATION
+    if two_classes:
+        source, validation = (Labelled(part.windows, part.y % 2, K) for part in (SOURCE, VALIDATION))
+    if rare_class:  # 17 rows in batches of 8
+        rows = np.r_[np.flatnonzero(SOURCE.y == 0)[:1], np.flatnonzero(SOURCE.y > 0)[:16]]
+        source = Labelled(SOURCE.windows[rows], SOURCE.y[rows], K)
+    return source_model(source, validation, backbone=backbone)
+
+
+def backbone_of(case: str) -> str:
+    return getattr(tiny(case).settings, "backbone", "patch-transformer")
 
 
 def prior_for(method: Method) -> np.ndarray | None:
@@ -85,7 +114,7 @@ def adapt(method: Method, target: Windows, prior: np.ndarray | None = None) -> N
 def adapted(name: str, target: Labelled = TARGET, execution: Execution = CPU, **changes: object) -> Method:
     """A method that started from the shared source model and saw the target."""
     method = tiny(name, execution, **changes)
-    method.start_from(shared_source())
+    method.start_from(shared_source(name))
     adapt(method, target.windows)
     return method
 
@@ -99,7 +128,7 @@ def reference(name: str) -> Method:
 @cache
 def watched(name: str) -> tuple[Method, dict[str, loop._Loop]]:
     """The reference, and the last training loop of each phase on the target."""
-    shared_source().train()
+    shared_source(name).train()
     seen, run_epoch = {}, loop._Loop.run_epoch
 
     def watch(self):
@@ -126,12 +155,12 @@ def test_the_names_of_the_command_line_are_all_there():
     assert [name for name in ALL if name in expected.split()] == expected.split()
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_life_of_a_method(name):
-    before = digest(shared_source().network)
+    before = digest(shared_source(name).network)
     rng = torch.get_rng_state()
     method = tiny(name)
-    method.start_from(shared_source())
+    method.start_from(shared_source(name))
     source_only = method.predict_proba(TARGET.windows)
     adapt(method, TARGET.windows)
     p, labels = method.predict_proba(TARGET.windows), method.pseudo_label(TARGET.windows)
@@ -142,7 +171,7 @@ def test_life_of_a_method(name):
     assert np.array_equal(labels.labels, labels.probabilities.argmax(axis=1))
     assert labels.confidence.shape == (21,)
     assert np.isfinite(labels.confidence).all()
-    assert digest(shared_source().network) == before, "the shared source model is left alone"
+    assert digest(shared_source(name).network) == before, "the shared source model is left alone"
     assert torch.equal(torch.get_rng_state(), rng)
     assert all(type(value) is float for phase in method.history.values() for row in phase for value in row.values())
     assert np.array_equal(p, reference(name).predict_proba(TARGET.windows)), "same seed, same numbers"
@@ -154,8 +183,8 @@ def test_life_of_a_method(name):
 def test_fit_source_trains_what_start_from_takes(name):
     method = tiny(name)
     method.fit_source(SOURCE, VALIDATION)
-    expected = NoAdapt(tiny("no-adapt").settings, CPU)
-    expected.start_from(shared_source())
+    expected = NoAdapt(tiny("no-adapt", **vars(method.settings.source())).settings, CPU)
+    expected.start_from(shared_source(name))
     assert np.array_equal(method.predict_proba(TARGET.windows), expected.predict_proba(TARGET.windows))
 
 
@@ -180,7 +209,7 @@ def test_adapting_again_starts_from_the_source_again(name):
     assert np.array_equal(method.predict_proba(TARGET.windows), expected)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_interrupted_after_every_epoch_and_resumed_equals_uninterrupted(name, tmp_path, monkeypatch):
     straight = reference(name)
     n_epochs = sum(len(epochs) for phase, epochs in straight.history.items() if phase != "source")
@@ -270,7 +299,7 @@ def test_without_its_weights_a_method_learns_nothing_from_the_target(name):
 @pytest.mark.parametrize("name", ALL)
 def test_a_class_without_source_rows(name):
     method = tiny(name)
-    method.start_from(source_of_two_classes())
+    method.start_from(trained_source(backbone_of(name), two_classes=True))
     adapt(method, TARGET.windows)
     assert np.isfinite(method.predict_proba(TARGET.windows)).all()
     labels = method.pseudo_label(TARGET.windows)
@@ -278,13 +307,8 @@ def test_a_class_without_source_rows(name):
     assert set(labels.labels.tolist()) <= {0, 1}
 
 
-@cache
-def source_of_two_classes() -> SourceModel:
-    return source_model(*(Labelled(part.windows, part.y % 2, K) for part in (SOURCE, VALIDATION)))
-
-
 @pytest.mark.parametrize("rows", [np.flatnonzero(TARGET.y == 0), np.array([4])], ids=["one class", "one row"])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_a_target_of_one_class_and_one_of_one_row(name, rows):
     method = adapted(name, Labelled(TARGET.windows[rows], TARGET.y[rows], K))
     assert np.isfinite(method.predict_proba(TARGET.windows)).all()
@@ -293,27 +317,21 @@ def test_a_target_of_one_class_and_one_of_one_row(name, rows):
     assert np.isfinite(labels.confidence).all()
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_a_class_too_rare_for_most_batches_and_a_last_batch_of_one(name):
     method = tiny(name)
-    method.start_from(source_with_a_rare_class())
+    method.start_from(trained_source(backbone_of(name), rare_class=True))
     adapt(method, TARGET.windows[:17])
     assert np.isfinite(method.predict_proba(TARGET.windows)).all()
-
-
-@cache
-def source_with_a_rare_class() -> SourceModel:
-    rows = np.r_[np.flatnonzero(SOURCE.y == 0)[:1], np.flatnonzero(SOURCE.y > 0)[:16]]  # 17 rows in batches of 8
-    return source_model(Labelled(SOURCE.windows[rows], SOURCE.y[rows], K))
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if entries()[name].method.starts_from_source])
 def test_labels_follow_when_classes_change_their_numbers(name):
     """The source model with its classes renumbered gives the renumbered pseudo-labels."""
     order = np.array([2, 0, 1])  # the class that was order[k] is now k
-    model = renumbered(shared_source(), order)
+    model = renumbered(shared_source(name), order)
     plain, other = tiny(name), tiny(name)
-    plain.start_from(shared_source())
+    plain.start_from(shared_source(name))
     other.start_from(model)
     before, after = plain.pseudo_label(TARGET.windows), other.pseudo_label(TARGET.windows)
     assert np.allclose(after.probabilities, before.probabilities[:, order], atol=1e-6)
@@ -322,8 +340,7 @@ def test_labels_follow_when_classes_change_their_numbers(name):
 
 def renumbered(model: SourceModel, order: np.ndarray) -> SourceModel:
     new_number = np.argsort(order)
-    network = Network(model.network.settings)
-    network.load_state_dict(model.network.state_dict())
+    network = copy.deepcopy(model.network)
     last = network.head[-1]
     with torch.no_grad():
         last.weight.copy_(last.weight[order])
@@ -339,10 +356,10 @@ def test_wrong_targets_are_refused(name):
     method = tiny(name)
     with pytest.raises(Exception, match=r"not fitted. Call fit_source first\.\Z"):
         method.adapt(TARGET.windows)
-    method.start_from(shared_source())
+    method.start_from(shared_source(name))
     with refusal("target", "2 channels"):
         method.adapt(as_windows(np.zeros((3, 5, 32))))
-    least = 2 if name in WITHOUT_NETWORK else 8
+    least = 2 if name in COUNCILS or backbone_of(name) == "cnn" else 8
     with refusal("target", f"at least {least} steps"):
         method.adapt(as_windows(np.zeros((3, 2, least - 1))))
     n = len(TARGET.windows)
@@ -355,11 +372,11 @@ def test_wrong_targets_are_refused(name):
             method.adapt(TARGET.windows, TargetInfo())
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_unequal_lengths_work_or_are_refused(name):
     ragged = as_windows([window[:, : 32 - 4 * (i % 3)] for i, window in enumerate(TARGET.windows.values)])
     method = tiny(name)
-    method.start_from(shared_source())
+    method.start_from(shared_source(name))
     if method.equal_length:
         with refusal("target", "one length"):
             adapt(method, ragged)
@@ -376,7 +393,8 @@ def test_settings_of_every_data_set_and_preset(name):
             settings = Settings.for_dataset(dataset, preset)
             if name in ON_NETWORKS:
                 assert settings.patch_length == (15 if dataset == "ptb" else 8)
-                assert settings.width == (64 if dataset in ("ucihar", "my own") else 128)
+                narrow = 64 if settings.backbone == "patch-transformer" else 128
+                assert settings.width == (narrow if dataset in ("ucihar", "my own") else 128)
     with refusal("settings", "Check the spelling"):
         Settings.for_dataset("ucihar", no_such_field=1)
 
@@ -390,10 +408,11 @@ def test_no_phase_is_longer_than_the_most_epochs(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ALL if name not in NEVER_TRAINS_ON_THE_TARGET - WITHOUT_NETWORK])
+@pytest.mark.parametrize("name", [name for name in ALL if name not in REFERENCES | NO_GRADIENT])
 def test_not_much_worse_than_no_adapt_on_a_shifted_pair(name):
     """Over three seeds at most five points below (spec/baselines.md, section 16)."""
-    scores = np.array([[scored(each, seed) for each in ("no-adapt", name)] for seed in range(3)])
+    reference = "no-adapt on cnn" if backbone_of(name) == "cnn" else "no-adapt"
+    scores = np.array([[scored(each, seed) for each in (reference, name)] for seed in range(3)])
     no_adapt, with_method = scores.mean(axis=0)
     assert with_method >= no_adapt - 0.05
 
@@ -405,14 +424,15 @@ def scored(name: str, seed: int) -> float:
     changes = {"max_epochs": 16, "check_every": 2, "random_state": seed, "adapt_epochs": 8, "rounds": 4}
     changes |= LEARNS_LATE.get(name, {})
     method = tiny(name, **changes, batch_size=16)
-    method.start_from(shifted_source(seed, changes["max_epochs"]))
+    method.start_from(shifted_source(backbone_of(name), seed, changes["max_epochs"]))
     adapt(method, target.windows, np.array([0.5, 0.5]) if "prior" in method.requires else None)
     return float((method.predict_proba(test.windows).argmax(axis=1) == test.y).mean())
 
 
 @cache
-def shifted_source(seed: int, max_epochs: int) -> SourceModel:
-    changes = {"max_epochs": max_epochs, "check_every": 2, "random_state": seed, "batch_size": 16}
+def shifted_source(backbone: str, seed: int, max_epochs: int) -> SourceModel:
+    changes = {"backbone": backbone, "max_epochs": max_epochs, "check_every": 2}
+    changes |= {"random_state": seed, "batch_size": 16}
     settings = tiny("no-adapt", **changes).settings.source()
     return SourceModel(noisy(60, seed), noisy(30, seed + 10), settings, CPU)
 

@@ -121,7 +121,7 @@ def test_single_codebook_has_no_fine_codes():
 
 def test_codebooks_start_on_the_latents(network):
     x = torch.randn(16, 2, 32)
-    network.start_codebooks(x, seed=0)
+    network.start_from(x, seed=0)
     assert len(network.codes(x).unique()) == SMALL.n_coarse
 
 
@@ -130,8 +130,8 @@ def test_codebooks_start_on_real_patches_only(network):
     twin = Network(SMALL).eval()
     twin.load_state_dict(network.state_dict())
     lengths = torch.full((16,), 20)
-    network.start_codebooks(x, lengths, seed=0)
-    twin.start_codebooks(x[:, :, :20], seed=0)
+    network.start_from(x, lengths, seed=0)
+    twin.start_from(x[:, :, :20], seed=0)
     assert torch.allclose(network.quantizer.coarse.vectors, twin.quantizer.coarse.vectors, atol=1e-5)
 
 

@@ -17,7 +17,7 @@ from transpl.benchmark.leaderboard import read_leaderboard
 from transpl.benchmark.statistics import statistics_over_pairs
 from transpl.benchmark.store import Store
 from transpl.report.leaderboard_page import render_leaderboard, write_leaderboard
-from transpl.report.rank_diagram import diagram, too_few_pairs
+from transpl.report.rank_diagram import diagram, verdict
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&amp;'
 PAIRS = tuple((source, 9) for source in range(8))
@@ -166,9 +166,14 @@ def test_enough_pairs_tell_rows_apart(tmp_path):
     bench(tmp_path, [(spec(name, pair), score) for name, score in scores.items() for pair in PAIRS])
     text = text_of(page_of(tmp_path))
     assert "8 pairs of synthetic" in text
-    assert "3 of 3 differences" in text
-    assert "No bar" in text
+    assert "1 of 3 differences between two rows is more than chance" in text
+    assert "Rows along one bar" in text
     assert "With so few pairs" not in text
+
+
+def test_rows_that_all_differ_have_no_bar(tmp_path):
+    bench(tmp_path, [(spec(name, pair), score) for name, score in (("softmax", 0.5), ("shot", 0.7)) for pair in PAIRS])
+    assert "1 of 1 difference between two rows is more than chance. No bar" in text_of(page_of(tmp_path))
 
 
 def test_comparison_of_all_data_sets_counts_the_pairs_of_each(tmp_path):
@@ -197,7 +202,8 @@ def test_too_few_pairs_are_those_that_no_difference_can_overcome(n_pairs, few):
     found = statistics_over_pairs(
         {name: dict.fromkeys(range(n_pairs), score) for name, score in (("a", 2.0), ("b", 1.0))}
     )
-    assert too_few_pairs(found) is few
+    assert found.too_few_pairs is few
+    assert ("so few pairs" in verdict(found)[0]) is few
     assert found.tests[0].significant is not few
 
 

@@ -1,24 +1,34 @@
 """Atomic writing, JSON and arrays."""
 
+import io
 import os
 import re
 import resource
 import stat
+import tokenize
+import tracemalloc
+import warnings
+import zipfile
+import zlib
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import refusal
 
-from transpl._utils.errors import UnreadableFile
+from transpl._utils.errors import InputError, UnreadableFile
 from transpl._utils.files import (
     map_npy,
     new_npy,
+    npz_keys,
     read_json,
     read_npz,
     remove_leftovers,
     replacing,
+    require_regular,
+    third_party,
     write_json,
     write_rows,
     write_text,
@@ -388,6 +398,139 @@ def test_a_file_that_is_no_npz_is_refused(tmp_path):
     (tmp_path / "half.npz").write_bytes(b"PK\x03\x04")
     with refusal(tmp_path / "half.npz", "not an npz, or damaged", UnreadableFile):
         read_npz(tmp_path / "half.npz")
+
+
+def packed(path, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def test_arrays_that_nobody_asked_for_are_not_unpacked(tmp_path):
+    path = packed(tmp_path / "a.npz", {"x.npy": npy(np.arange(3)), "zeros.npy": bytes(1 << 23)}, zipfile.ZIP_DEFLATED)
+    tracemalloc.start()
+    assert read_npz(path, ["x"])["x"].tolist() == [0, 1, 2]
+    assert npz_keys(path) == ["x", "zeros"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 22
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (100000, 100000, 100000), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+        "{'descr': '<U99999999', 'fortran_order': False, 'shape': (5,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3",  # tokenize.TokenError
+        "{" * 300,
+        "'''",
+        "1" * 6000,
+        "\0",
+    ],
+)
+def test_headers_that_lie_or_make_no_sense_are_refused(tmp_path, header):
+    content = npy(np.ones(3))
+    lying = content[:8] + len(header).to_bytes(2, "little") + header.encode() + content[-24:]
+    path = packed(tmp_path / "a.npz", {"x.npy": lying})
+    with refusal(path, "not an npz, or damaged", UnreadableFile):
+        read_npz(path)
+    (tmp_path / "a.npy").write_bytes(lying)
+    with refusal(tmp_path / "a.npy", "not a .npy file, or damaged", UnreadableFile):
+        map_npy(tmp_path / "a.npy")
+
+
+def test_an_array_that_its_bytes_cannot_hold_is_refused_before_memory_is_taken(tmp_path):
+    size = 1 << 31
+    header = npy(np.empty(0)).replace(b"(0,), }" + b" " * 10, b"(%d,), }" % (size // 8) + b" " * 2)
+    path = packed(tmp_path / "a.npz", {"x.npy": header}, zipfile.ZIP_DEFLATED)
+    honest, lying = len(header).to_bytes(4, "little"), (len(header) + size).to_bytes(4, "little")
+    content = path.read_bytes()
+    assert content.count(honest) == 2
+    path.write_bytes(content.replace(honest, lying))
+    with refusal(path, "not an npz, or damaged .*cannot hold", UnreadableFile):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_members_are_refused(tmp_path, compression):
+    path = packed(tmp_path / "a.npz", {"x.npy": npy(np.arange(40) ** 3)}, compression)
+    sound = path.read_bytes()
+    for place in range(40, len(sound) - 80, 13):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 255]) + sound[place + 1 :])
+        with pytest.raises(UnreadableFile):
+            read_npz(path)
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings(action="ignore"):
+        archive.writestr("x.npy", npy(np.ones(3)))
+        archive.writestr("x.npy", npy(np.zeros(3)))
+    with refusal(path, "x.npy twice", UnreadableFile):
+        read_npz(path)
+
+
+# errors of libraries
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("pandas"), tokenize.TokenError("EOF"), RuntimeError("two\nlines"), RecursionError(), zlib.error("x")],
+)
+def test_whatever_a_library_raises_becomes_one_line(tmp_path, error):
+    path = tmp_path / "a.csv"
+    path.touch()
+    with refusal(path, "not readable", UnreadableFile), third_party(path, "not readable", "Write it again."):
+        raise error
+
+
+def test_too_little_memory_is_named_as_such(tmp_path):
+    (tmp_path / "a").touch()
+    with refusal(tmp_path / "a", "more memory", UnreadableFile), third_party(tmp_path / "a", "damaged", "-"):
+        raise MemoryError
+
+
+@pytest.mark.parametrize("error", [InputError("x: y"), ImportError("no pyarrow"), KeyboardInterrupt(), SystemExit(3)])
+def test_errors_that_are_not_about_the_file_pass(tmp_path, error):
+    (tmp_path / "a").touch()
+    with pytest.raises(type(error)) as caught, third_party(tmp_path / "a", "damaged", "-"):
+        raise error
+    assert caught.value is error
+
+
+# regular files only
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("read", [read_json, read_npz, npz_keys, map_npy, require_regular])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with refusal(tmp_path / "pipe", "a pipe or a device", UnreadableFile):
+        read(tmp_path / "pipe")
+
+
+def test_only_regular_files_are_read(tmp_path):
+    for path, problem in (
+        (tmp_path, "a folder"),
+        (tmp_path / "absent", "no such file"),
+        (tmp_path / "a\0b", "no such file"),
+        (Path(os.devnull), "a pipe or a device"),
+    ):
+        with pytest.raises(UnreadableFile, match=problem):
+            require_regular(path)
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    require_regular(tmp_path / "link")
 
 
 # .npy files in parts

@@ -36,12 +36,18 @@ def unreadable_file(path: object, *, problem: str, advice: str) -> UnreadableFil
 
 def require_deep(what: str) -> None:
     """Raise, with the command that helps, unless torch and lightning-fabric are installed, which `what` needs."""
+    require_extra(what, "deep", "torch", "lightning-fabric")
+
+
+def require_extra(what: str, extra: str, *distributions: str) -> None:
+    """Raise, with the command that helps, unless the distributions of an extra are installed, which `what` needs."""
     try:
-        import_module("torch")
-        import_module("lightning_fabric")
+        for name in distributions:
+            import_module(name.replace("-", "_"))
     except ImportError:
-        problem = "needs torch and lightning-fabric, which are not installed"
-        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[deep]"') from None
+        verb = "are" if len(distributions) > 1 else "is"
+        problem = f"needs {' and '.join(distributions)}, which {verb} not installed"
+        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[{extra}]"') from None
 
 
 def _on_one_line(message: str) -> str:
@@ -73,8 +79,8 @@ def check_choice(argument: str, value: object, allowed: tuple[object, ...]) -> N
 
 
 def check_int(argument: str, value: object, *, least: int) -> None:
-    """Raise unless `value` is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+    """Raise unless `value` is a whole number of at least `least` that fits 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) < 1 << 63:
         expected = f"a whole number, {least} or more"
         raise invalid(argument, expected=expected, got=repr(value), advice="Choose such a number.")
 
@@ -101,4 +107,7 @@ def check_fraction(argument: str, value: object, *, zero: bool = False, one: boo
 
 def _number(value: object) -> float:
     """Return a real number as a float, anything else as NaN, which fails every comparison."""
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan

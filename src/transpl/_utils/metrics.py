@@ -1,10 +1,12 @@
-"""Scores of labels and probabilities, with one rule for classes that are absent from a test part."""
+"""Scores of labels and probabilities, with one rule for classes that are absent from a test part.
+
+Scikit-learn's metrics load slowly, so they are imported where a score is computed.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, f1_score, recall_score
 
 from transpl._utils.errors import invalid
 
@@ -34,6 +36,8 @@ def label_scores(y: ArrayLike, labels: ArrayLike, n_classes: int) -> dict[str, f
 
 def accuracy(y: ArrayLike, labels: ArrayLike) -> float:
     r"""(1/n) \sum_i [labels_i = y_i]."""
+    from sklearn.metrics import accuracy_score
+
     return float(accuracy_score(y, labels))
 
 
@@ -42,6 +46,8 @@ def macro_f1(y: ArrayLike, labels: ArrayLike) -> float:
 
     A class that is absent from both has no F1 and does not count; one that is only predicted counts with 0.
     """
+    from sklearn.metrics import f1_score
+
     return float(f1_score(y, labels, average="macro", zero_division=0))
 
 
@@ -50,11 +56,15 @@ def binary_f1(y: ArrayLike, labels: ArrayLike) -> float:
 
     It is not the macro-F1: predicting class 1 throughout can give more than the accuracy.
     """
+    from sklearn.metrics import f1_score
+
     return float(f1_score(y, labels, labels=[1], average="macro", zero_division=0))
 
 
 def balanced_accuracy(y: ArrayLike, labels: ArrayLike) -> float:
     r"""mean_{k \in C} TP_k / n_k, n_k the rows of class k, C the classes present in y."""
+    from sklearn.metrics import recall_score
+
     return float(recall_score(y, labels, labels=np.unique(np.asarray(y)), average="macro", zero_division=0))
 
 

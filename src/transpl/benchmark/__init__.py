@@ -1,7 +1,8 @@
 """Methods side by side on the same pair of domains, scored by an evaluator that alone holds the target's labels.
 
-`compare` runs methods on one pair. `Plan`, `run_plan` and `Store` run many and keep the results in a folder;
-`paper_table_from`, `statistics_over_pairs` and `read_leaderboard` say what came out.
+`compare` runs methods on pairs and returns a table, `run_pair` yields results one by one. `Plan`, `run_plan` and
+`Store` run many in parallel and keep the results in a folder; `paper_table_from`, `statistics_over_pairs` and
+`read_leaderboard` say what came out.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transpl.benchmark.comparison import compare
     from transpl.benchmark.leaderboard import (
         Comparison,
         EntryStanding,
         Leaderboard,
         LeaderboardEntry,
         LeaderboardRun,
+        leaderboard_of_lines,
         read_leaderboard,
     )
     from transpl.benchmark.measures import Metric, Spread
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
         only_methods,
         read_plans,
         rows_of,
+        run_identity,
         settings_of,
         settings_without_seed,
         with_changes,
@@ -34,18 +38,18 @@ if TYPE_CHECKING:
     from transpl.benchmark.plugins import import_plugins
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
     from transpl.benchmark.rendering import TableData, render
-    from transpl.benchmark.run import compare
+    from transpl.benchmark.run import run_pair
+    from transpl.benchmark.run_lines import add_lines, finished_runs, line_of, row_names, saving_lines
     from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
     from transpl.benchmark.score_tables import (
         TableQuery,
         pair_table_from,
         paper_table_from,
-        run_identity,
         runs_as_csv,
         scores_by_pair,
     )
     from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
-    from transpl.benchmark.status import missing_lines, show_progress, status_lines
+    from transpl.benchmark.status import missing_lines, show_progress, status_facts, status_lines
     from transpl.benchmark.store import Result, Store
 
 __all__ = [
@@ -69,8 +73,12 @@ __all__ = [
     "Store",
     "TableData",
     "TableQuery",
+    "add_lines",
     "compare",
+    "finished_runs",
     "import_plugins",
+    "leaderboard_of_lines",
+    "line_of",
     "missing_lines",
     "only_methods",
     "pair_table_from",
@@ -80,35 +88,41 @@ __all__ = [
     "read_plans",
     "render",
     "restore_run",
+    "row_names",
     "rows_of",
     "run_identity",
+    "run_pair",
     "run_plan",
     "runs_as_csv",
+    "saving_lines",
     "scores_by_pair",
     "settings_of",
     "settings_without_seed",
     "show_progress",
     "split_pair",
     "statistics_over_pairs",
+    "status_facts",
     "status_lines",
     "with_changes",
 ]
 _MODULES = {
+    "comparison": ("compare",),
     "leaderboard": (
         *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
-        "read_leaderboard",
+        *("leaderboard_of_lines", "read_leaderboard"),
     ),
     "measures": ("Metric", "Spread"),
     "paper_tables": ("PaperTable", "paper_table"),
     "plan": (
         *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
-        *("settings_of", "settings_without_seed", "with_changes"),
+        *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
     ),
     "plugins": ("import_plugins",),
-    "status": ("missing_lines", "show_progress", "status_lines"),
+    "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
     "protocol": ("Evaluator", "Pair", "split_pair"),
     "rendering": ("TableData", "render"),
-    "run": ("compare",),
+    "run": ("run_pair",),
+    "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
     "runner": ("RunOutcome", "restore_run", "run_plan"),
     "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
     "store": ("Result", "Store"),
@@ -116,7 +130,6 @@ _MODULES = {
         "TableQuery",
         "pair_table_from",
         "paper_table_from",
-        "run_identity",
         "runs_as_csv",
         "scores_by_pair",
     ),

@@ -25,6 +25,7 @@ from transpl.benchmark.measures import (
     spread_over_seeds,
 )
 from transpl.benchmark.plan import RunSpec, settings_without_seed
+from transpl.benchmark.run_lines import runs_of_lines
 from transpl.benchmark.statistics import Statistics, statistics_over_pairs
 from transpl.benchmark.store import Result, Store, package_versions
 from transpl.methods.registry import entries, names
@@ -166,14 +167,48 @@ def read_leaderboard(folder: Path) -> Leaderboard:
         raise unreadable_file(folder, problem="no runs in it", advice=advice)
     specs = [spec for spec, _ in known]
     index, set_names = EntryIndex(specs), _set_names(specs)
-    places = {entry.label: place for place, entry in enumerate(index.entries)}
     runs = [
         _read_run(spec, result, store, set_names[spec.dataset, spec.data], index.of(spec).label)
         for spec, result in known
     ]
-    runs.sort(key=lambda run: (run.dataset, places[run.entry], run.pair, run.seed))
+    versions = package_versions(result for _, result in known if result is not None)
+    return replace(_leaderboard(runs, index.entries), shared_changes=index.shared_changes, versions=versions)
+
+
+def leaderboard_of_lines(paths: Sequence[Path]) -> Leaderboard:
+    """A leaderboard of the runs in some files of `transpl bench --save-lines`; entries have the names of the lines."""
+    lines = [(key, line) for path in paths for key, line in runs_of_lines(path).items()]
+    if not lines:
+        raise unreadable_file(paths[0], problem="no runs in it", advice="Run `transpl bench --save-lines` first.")
+    labels = {(line.label, line.spec.method, line.spec.goal) for _, line in lines}
+    order = names()
+    entries = [
+        LeaderboardEntry(label, method, goal, remarks=_remarks(method, goal), upper_bound=_is_upper_bound(method))
+        for label, method, goal in sorted(labels, key=lambda each: (_place(each[1], order), each))
+    ]
+    runs = {
+        (line.spec.dataset, line.label, line.spec.pair, line.spec.seed): LeaderboardRun(
+            key,
+            line.spec.dataset,
+            line.label,
+            (line.spec.source, line.spec.target),
+            line.spec.seed,
+            FINISHED,
+            scores=_scores(line.result),
+            seconds=line.result.seconds,
+        )
+        for key, line in lines
+    }
+    versions = package_versions(line.result for _, line in lines)
+    return replace(_leaderboard(list(runs.values()), entries), versions=versions)
+
+
+def _leaderboard(runs: list[LeaderboardRun], entries: Sequence[LeaderboardEntry]) -> Leaderboard:
+    """What follows from the runs."""
+    places = {entry.label: place for place, entry in enumerate(entries)}
+    runs = sorted(runs, key=lambda run: (run.dataset, places[run.entry], run.pair, run.seed))
     datasets = tuple(dict.fromkeys(run.dataset for run in runs))
-    comparisons = tuple(_comparisons(runs, datasets, index.entries))
+    comparisons = tuple(_comparisons(runs, datasets, entries))
     ranked_by = next((name for name in RANKED_BY if any(each.metric == name for each in comparisons)), None)
     ranks = {
         (each.dataset, label): rank
@@ -187,19 +222,17 @@ def read_leaderboard(folder: Path) -> Leaderboard:
             cells.setdefault((run.dataset, run.entry, run.pair), []).append(run)
     return Leaderboard(
         datasets=datasets,
-        entries=index.entries,
+        entries=tuple(entries),
         seeds=tuple(sorted({run.seed for run in runs})),
         runs=tuple(runs),
         standings=tuple(
             standing
             for dataset in datasets
-            for standing in _standings([run for run in runs if run.dataset == dataset], index.entries, ranks)
+            for standing in _standings([run for run in runs if run.dataset == dataset], entries, ranks)
         ),
         cells={key: _spreads(found) for key, found in cells.items()},
         comparisons=comparisons,
         ranked_by=ranked_by,
-        shared_changes=index.shared_changes,
-        versions=package_versions(result for _, result in known if result is not None),
     )
 
 
@@ -386,7 +419,14 @@ class EntryIndex:
         return self._entries[self._key(spec)]
 
     def _key(self, spec: RunSpec) -> _Key:
-        changes = changes_between(_as_text(spec.settings), self._defaults[spec.method, spec.dataset])
+        settings, usual = _as_text(spec.settings), self._defaults[spec.method, spec.dataset]
+        candidates = [
+            {**({} if name == "paper" else {"preset": name}), **changes_between(settings, values)}
+            for name, values in usual.items()
+        ]
+        changes = min(candidates, key=len)
+        if spec.normalise != "none":
+            changes["normalise"] = spec.normalise
         return spec.method, spec.goal, tuple(sorted(changes.items()))
 
 
@@ -396,8 +436,8 @@ def changes_between(settings: Mapping[str, str], defaults: Mapping[str, str]) ->
     return {name: value for name, value in every.items() if defaults.get(name) != value}
 
 
-def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[str, str]]:
-    """(method, data set) -> the paper's settings, as text.
+def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[str, dict[str, str]]]:
+    """(method, data set) -> preset -> its settings, as text.
 
     For a method that is not registered (its plugin is not loaded) these are the settings that all its runs on the data
     set have in common.
@@ -407,9 +447,12 @@ def _default_settings(specs: Iterable[RunSpec]) -> dict[tuple[str, str], dict[st
         groups.setdefault((spec.method, spec.dataset), []).append(spec)
     known = entries()
     return {
-        (method, dataset): _as_text(settings_without_seed(known[method].settings(dataset)))
+        (method, dataset): {
+            preset: _as_text(settings_without_seed(known[method].settings(dataset, preset)))
+            for preset in known[method].method.Settings.preset_names()
+        }
         if method in known
-        else _in_all([_as_text(spec.settings) for spec in found])
+        else {"paper": _in_all([_as_text(spec.settings) for spec in found])}
         for (method, dataset), found in groups.items()
     }
 
@@ -428,6 +471,19 @@ def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
 def _make_entry(key: _Key, shared: Mapping[str, str]) -> LeaderboardEntry:
     method, goal, changes = key
     own = {name: value for name, value in changes if name not in shared}
+    name = f"{method} (labels only)" if goal == "label" else method
+    return LeaderboardEntry(
+        label=", ".join([name, *(f"{setting}={value}" for setting, value in own.items())]),
+        method=method,
+        goal=goal,
+        changes=own,
+        remarks=_remarks(method, goal),
+        upper_bound=_is_upper_bound(method),
+    )
+
+
+def _remarks(method: str, goal: str) -> tuple[str, ...]:
+    """What a reader has to know before comparing it with others."""
     known = entries().get(method)
     remarks = ["only labels the target with the source model"] if goal == "label" else []
     if known is None:
@@ -438,15 +494,16 @@ def _make_entry(key: _Key, shared: Mapping[str, str]) -> LeaderboardEntry:
         remarks.append("knows the target's class proportions")
     elif "groups" in known.method.requires:
         remarks.append("knows which windows belong to one recording or patient")
-    name = f"{method} (labels only)" if goal == "label" else method
-    return LeaderboardEntry(
-        label=", ".join([name, *(f"{setting}={value}" for setting, value in own.items())]),
-        method=method,
-        goal=goal,
-        changes=own,
-        remarks=tuple(remarks),
-        upper_bound=known is not None and known.method.uses_target_labels,
-    )
+    return tuple(remarks)
+
+
+def _is_upper_bound(method: str) -> bool:
+    known = entries().get(method)
+    return known is not None and known.method.uses_target_labels
+
+
+def _place(method: str, order: Sequence[str]) -> int:
+    return order.index(method) if method in order else len(order)
 
 
 def _sort_key(key: _Key) -> tuple[Any, ...]:
@@ -458,6 +515,5 @@ def _sort_key(key: _Key) -> tuple[Any, ...]:
         except ValueError:
             return math.inf, value
 
-    (method, goal, changes), known = key, names()
-    place = known.index(method) if method in known else len(known)
-    return place, method, goal, len(changes), tuple((name, *size(value)) for name, value in changes)
+    method, goal, changes = key
+    return _place(method, names()), method, goal, len(changes), tuple((name, *size(value)) for name, value in changes)

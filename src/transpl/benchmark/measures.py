@@ -70,6 +70,9 @@ def part_scores(part: str, result: Result) -> dict[str, float]:
 
 def metric_value(part: str, result: Result, metric: str) -> float:
     """A metric of a run, scores in percent; part : as in `part_scores`."""
+    if not has_metric(metric, result):
+        expected = "runs that recorded it"
+        raise invalid("metric", expected=expected, got=repr(metric), advice="Read the folder of the runs.")
     if metric == "mse":
         return float(result.details["reconstruction_error"])
     if metric == "seconds":
@@ -82,6 +85,14 @@ def metric_value(part: str, result: Result, metric: str) -> float:
         expected, got = f"a score of {result.dataset} ({', '.join(scores)})", repr(metric)
         raise invalid("metric", expected=expected, got=got, advice="Choose one of these.")
     return 100 * scores[metric]
+
+
+def has_metric(metric: str, result: Result) -> bool:
+    """False for numbers that a run need not have, or that a line of it does not keep (see `run_lines`)."""
+    needed = {"mse": "reconstruction_error", "dead_codes": "codebooks"}
+    if metric in needed:
+        return needed[metric] in result.details
+    return metric != "seconds" or "adapt" in result.seconds
 
 
 @dataclass(frozen=True)

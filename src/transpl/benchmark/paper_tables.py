@@ -1,4 +1,4 @@
-"""The six tables of the paper and one of our own: their rows, and what they show of each run."""
+"""The six tables of the paper and two of our own: their rows, and what they show of each run."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class PaperTable:
     rows : rows for a data set, in the printed order; a row's label is its name among the published figures
     extras : what it prints besides accuracy and macro-F1
     published : the table whose published figures stand beside ours; None if there are none
+    preset, normalise : the settings of its rows and the scaling of the channels, see `Plan`
     """
 
     name: str
@@ -28,6 +29,8 @@ class PaperTable:
     datasets: tuple[str, ...] = SETS
     extras: tuple[str, ...] = ()
     published: str | None = None
+    preset: str = "paper"
+    normalise: str = "none"
 
 
 def paper_table(name: str) -> PaperTable:
@@ -59,6 +62,11 @@ _CODEBOOKS = tuple(
     for coarse, fine in ((8, 0), (64, 0), (128, 0), (64, 64), (64, 8), (8, 8), (8, 64))
 )
 _BEYOND = _methods("no-adapt softmax shot t2pl transpl transpl-markov transpl-plus transpl-plus-ws")
+# What the field compares: every method on its CNN, each domain standardised, beside what needs no network.
+_CNN = _methods(
+    "no-adapt target-only adabn deepcoral mmda codats dann cdan dirt-t sasa raincoat softmax ncp sp att shot t2pl "
+    "ssss-tsa features-linear features-trees"
+)
 _SETS_WITH_GROUPS = ("ptb",)  # they say which windows belong to one patient
 
 
@@ -109,6 +117,15 @@ TABLES = {
             _beyond,
             extras=("calibration_error", "seconds"),
             published="full",
+        ),
+        PaperTable(
+            "cnn",
+            "Every method on the field's CNN, each domain standardised by its own train part",
+            "test",
+            _always(_CNN),
+            extras=("calibration_error", "seconds"),
+            preset="cnn",
+            normalise="domain",
         ),
     )
 }

@@ -7,6 +7,7 @@
   pairs: [2-11, 6-23]            # default: all
   seeds: 3                       # 0, 1 and 2; or a list
   preset: paper
+  normalise: none
   changes: {max_epochs: 100}
   grid: {adapt_lr: [1e-3, 5e-4]}
 """
@@ -33,11 +34,12 @@ from transpl._utils.layout import check_facts
 from transpl.datasets import Dataset
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import MethodSettings, recorded
-from transpl.methods.registry import entries, entry, names
+from transpl.methods.registry import Entry, entries, entry, names
 
 GOALS = ("adapt", "label")
+NORMALISE = ("none", "domain", "per_split")
 _SPEC = {  # as `check_facts` takes it
-    **dict.fromkeys(("dataset", "data", "method", "goal"), str),
+    **dict.fromkeys(("dataset", "data", "method", "goal", "normalise"), str),
     **dict.fromkeys(("source", "target", "seed"), int),
     "settings": dict,
 }
@@ -65,6 +67,8 @@ class RunSpec:
         All settings of the method except the seed, as JSON stores them, so that a stored spec equals this one.
     goal : {"adapt", "label"}
         Adapt to the target and predict, or only label the target with the source model.
+    normalise : {"none", "domain", "per_split"}
+        How the channels were scaled, see `transpl.datasets.normalised`.
     """
 
     dataset: str
@@ -75,9 +79,11 @@ class RunSpec:
     seed: int
     settings: Mapping[str, Any]
     goal: str = "adapt"
+    normalise: str = "none"
 
     def __post_init__(self) -> None:
         check_choice("goal", self.goal, GOALS)
+        check_choice("normalise", self.normalise, NORMALISE)
         check_int("seed", self.seed, least=0)
         for name in ("source", "target", "seed"):
             object.__setattr__(self, name, operator.index(getattr(self, name)))
@@ -110,19 +116,27 @@ class RunSpec:
         return Settings(**values, random_state=self.seed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+        """Plain values for JSON; `normalise` only where it changes the data."""
+        values = {**{each.name: getattr(self, each.name) for each in fields(self)}, "settings": dict(self.settings)}
+        return values if self.normalise != "none" else {k: v for k, v in values.items() if k != "normalise"}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create a spec from `as_dict`."""
+        values = {"normalise": "none", **values}
         check_fields(cls, values)
         check_facts("run", values, _SPEC)
         return cls(**values)
 
+    @property
+    def seen_data(self) -> str:
+        """A name for the values that methods see: those of the data set, scaled."""
+        return self.data if self.normalise == "none" else f"{self.data}-{self.normalise}"
+
     def __str__(self) -> str:
         labels_only = " (labels only)" if self.goal == "label" else ""
-        return f"{self.dataset} {self.pair} {self.method} seed {self.seed}{labels_only}"
+        scaled = "" if self.normalise == "none" else f" ({self.normalise})"
+        return f"{self.dataset}{scaled} {self.pair} {self.method} seed {self.seed}{labels_only}"
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,10 @@ class Plan:
         Empty for all pairs of the data set.
     seeds : tuple of int
     preset : str
-        "paper", or a preset that some methods have, such as "adatime".
+        "paper", or a preset that some methods have, such as "cnn".
+    normalise : {"none", "domain", "per_split"}
+        How to scale the channels: not at all (the paper), each domain by its train part, or (AdaTime) each part of a
+        domain by itself.
     grid : mapping
         Values to try for some settings, such as ``{"adapt_lr": [1e-3, 5e-4]}``; every combination is a run. A row
         that changes a setting itself keeps its own value.
@@ -180,10 +197,12 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     preset: str = "paper"
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    normalise: str = "none"
 
     def __post_init__(self) -> None:
+        check_choice("normalise", self.normalise, NORMALISE)
         for row in self.rows:
-            _check_changes([row.method], row.changes)
+            _check_changes([entry(row.method)], row.changes)
             check_choice("goal", row.goal, GOALS)
         for seed in self.seeds:
             check_int("seeds", seed, least=0)
@@ -196,12 +215,12 @@ class Plan:
         if n_runs > _MOST_RUNS:
             expected, advice = f"at most {_MOST_RUNS:,} runs per pair", "Try fewer values, or fewer seeds."
             raise invalid("seeds, grid", expected=expected, got=f"{n_runs:,}", advice=advice)
-        _check_setting_names("grid", self.grid, (row.method for row in self.rows))
+        _check_setting_names("grid", self.grid, (entry(row.method) for row in self.rows))
         for name, values in self.grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 expected = f"a list of values for {name}"
                 raise invalid("grid", expected=expected, got=repr(values), advice="Give at least one.")
-            if all(name in row.changes for row in self.rows if name in setting_names(row.method)):
+            if all(name in row.changes for row in self.rows if name in entry(row.method).setting_names):
                 advice = "Either change it or try values."
                 raise invalid("grid", expected="settings that changes leave open", got=name, advice=advice)
 
@@ -215,7 +234,7 @@ class Plan:
             raise invalid("methods", expected=expected, got=needs_groups[0], advice=advice)
         fingerprint = data_fingerprint(data)
         specs = [
-            RunSpec(self.dataset, fingerprint, source, target, row.method, seed, settings, row.goal)
+            RunSpec(self.dataset, fingerprint, source, target, row.method, seed, settings, row.goal, self.normalise)
             for row in self.rows
             for settings in self.settings_for(row)
             for seed in self.seeds
@@ -233,7 +252,8 @@ class Plan:
 
     def settings_for(self, row: Row) -> list[dict[str, Any]]:
         """The settings of a row, without the seed: one, or one per point of the grid."""
-        tried = {name: self.grid[name] for name in self.grid if name in setting_names(row.method) - set(row.changes)}
+        open_ones = entry(row.method).setting_names - set(row.changes)
+        tried = {name: self.grid[name] for name in self.grid if name in open_ones}
         points = [dict(zip(tried, values, strict=True)) for values in product(*tried.values())]
         return [
             settings_without_seed(
@@ -267,7 +287,7 @@ def with_changes(rows: Iterable[Row], changes: Mapping[str, Any]) -> tuple[Row, 
     if not rows:
         return ()
     settings_of([row.method for row in rows], "", 0, "paper", changes)  # refuses a setting that none of them has
-    return tuple(replace(row, changes={**_applicable(row.method, changes), **row.changes}) for row in rows)
+    return tuple(replace(row, changes={**_applicable(entry(row.method), changes), **row.changes}) for row in rows)
 
 
 def only_methods(rows: Iterable[Row], methods: Iterable[str]) -> tuple[Row, ...]:
@@ -315,26 +335,32 @@ def settings_of(
     >>> settings_of(["softmax"], "wisdm", changes={"max_epochs": 40})["softmax"].max_epochs
     40
     """
+    return settings_of_entries({name: entry(name) for name in methods}, dataset, seed, preset, changes)
+
+
+def settings_of_entries(
+    methods: Mapping[str, Entry],
+    dataset: str,
+    seed: int = 0,
+    preset: str = "paper",
+    changes: Mapping[str, Any] | None = None,
+) -> dict[str, MethodSettings]:
+    """As `settings_of`, for methods of any name."""
     changes = dict(changes or {})
-    known = {name for found in entries().values() for name in found.method.Settings.presets}
-    check_choice("preset", preset, ("paper", *sorted(known)))
-    _check_changes(methods, changes)
+    known = {name for found in entries().values() for name in found.method.Settings.preset_names()}
+    check_choice("preset", preset, ("paper", *sorted(known - {"paper"})))
+    _check_changes(methods.values(), changes)
     settings = {}
-    for name in methods:
-        Settings = entry(name).method.Settings
-        own_preset = preset if preset in Settings.presets else "paper"
-        settings[name] = Settings.for_dataset(dataset, own_preset, **_applicable(name, changes), random_state=seed)
+    for name, method in methods.items():
+        own_preset = preset if preset in method.method.Settings.preset_names() else "paper"
+        settings[name] = method.settings(dataset, own_preset, **_applicable(method, changes), random_state=seed)
     return settings
-
-
-def setting_names(method: str) -> set[str]:
-    """The settings that a method has."""
-    return {each.name for each in fields(entry(method).method.Settings)}
 
 
 def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
     """Settings as they are recorded in a `RunSpec`: plain values without the seed; 1 and 1.0 are the same fraction."""
     fractions = {each.name for each in fields(settings) if isinstance(each.default, float)}
+    fractions -= settings.recorded_if_changed  # of a library, to which 1 and 1.0 may be different
     return {
         name: float(value) if name in fractions and type(value) is int else value
         for name, value in recorded(settings).items()
@@ -342,22 +368,22 @@ def settings_without_seed(settings: MethodSettings) -> dict[str, Any]:
     }
 
 
-def _applicable(method: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in changes.items() if name in setting_names(method)}
+def _applicable(method: Entry, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in method.setting_names}
 
 
-def _check_changes(methods: Iterable[str], changes: Mapping[str, Any]) -> None:
+def _check_changes(methods: Iterable[Entry], changes: Mapping[str, Any]) -> None:
     _check_setting_names("changes", changes, methods)
     if "random_state" in changes:
         raise invalid("changes", expected="no random_state", got=changes["random_state"], advice="Pass it as seed.")
 
 
-def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterable[str]) -> None:
+def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterable[Entry]) -> None:
     """Refuse settings that none of the methods has."""
-    methods = list(dict.fromkeys(methods))
-    unknown = sorted(set(settings) - {name for method in methods for name in setting_names(method)})
+    methods = list(methods)
+    unknown = sorted(set(settings) - {name for method in methods for name in method.setting_names})
     if unknown:
-        expected = f"settings of {', '.join(methods)}"
+        expected = f"settings of {', '.join(dict.fromkeys(method.name for method in methods))}"
         raise invalid(argument, expected=expected, got=", ".join(unknown), advice="See `transpl methods NAME`.")
 
 
@@ -367,6 +393,11 @@ def _check_setting_names(argument: str, settings: Iterable[str], methods: Iterab
 def short_digest(value: Any) -> str:
     """A short name for plain values: the same on every machine for equal values."""
     return hash_json(value)[:_DIGEST_LENGTH]
+
+
+def run_identity(method: str, settings: Mapping[str, Any], normalise: str = "none") -> str:
+    """Equal for runs that differ only in data, pair, seed and goal."""
+    return short_digest([method, dict(settings), normalise])
 
 
 def data_fingerprint(dataset: Dataset) -> str:
@@ -391,7 +422,7 @@ def _with_tuples(value: Any) -> Any:
 
 # YAML
 
-_OPTIONAL_KEYS = ("pairs", "seeds", "preset", "changes", "grid")
+_OPTIONAL_KEYS = ("pairs", "seeds", "preset", "normalise", "changes", "grid")
 _ADVICE = "See docs/benchmark.md."
 _PLAIN = (dict, list, str, int, float, type(None))
 _KINDS = {
@@ -400,6 +431,7 @@ _KINDS = {
     "pairs": (str, [(str, [int])]),
     "seeds": (int, [int]),
     "preset": str,
+    "normalise": str,
     "changes": {str: (int, float, str, bool, list, None)},
     "grid": {str: [(int, float, str, bool, list, None)]},
 }
@@ -453,6 +485,7 @@ def _parse_plan(values: Any) -> Plan:
         pairs=tuple(map(parse_pair, pairs)),
         seeds=tuple(seeds),
         preset=values.get("preset", "paper"),
+        normalise=values.get("normalise", "none"),
         grid=_parse_mapping("grid", values),
     )
 
@@ -465,7 +498,7 @@ def _parse_row(values: Any) -> Row:
     check_facts("rows", values, _ROW, _ADVICE)
     method = str(values["method"])
     changes = _parse_mapping("changes", values)
-    return Row(str(values.get("label", method)), method, changes, values.get("goal", "adapt"))
+    return Row(str(values.get("label", method)), method, changes, str(values.get("goal", "adapt")))
 
 
 def _parse_list(name: str, values: dict[str, Any]) -> list[Any]:

@@ -5,16 +5,18 @@ Values are in the unit that is shown (percent: 69.0, not 0.69).
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import groupby
+from typing import Any
 
 import pandas as pd
 
 from transpl._utils.errors import check_choice, check_int, invalid
 
-FORMATS = ("markdown", "csv", "latex")
+FORMATS = ("markdown", "csv", "latex", "json")
 BETTER = ("higher", "lower", "none")
 MOST_NAMED = 20  # missing runs that a caption names
 _CSV_DECIMALS = 4
@@ -127,7 +129,24 @@ class TableData:
 def render(table: TableData, form: str = "markdown") -> str:
     """Write a table in one of `FORMATS`."""
     check_choice("form", form, FORMATS)
-    return {"markdown": to_markdown, "csv": to_csv, "latex": to_latex}[form](table)
+    return {"markdown": to_markdown, "csv": to_csv, "latex": to_latex, "json": to_json}[form](table)
+
+
+def to_json(table: TableData) -> str:
+    """Title, caption, rows with a value per cell, missing runs and notes; a cell that makes no sense is null."""
+
+    def values(cell: Cell | None) -> dict[str, Any] | None:
+        return None if cell is None else {**asdict(cell), "difference": cell.difference}
+
+    names = [column.name for column in table.columns]
+    found = {
+        "title": table.title,
+        "caption": table.caption,
+        "rows": [{"name": row.label, **dict(zip(names, map(values, row.cells), strict=True))} for row in table.rows],
+        "missing_runs": list(table.missing_runs),
+        "notes": list(table.notes),
+    }
+    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def to_csv(table: TableData) -> str:

@@ -1,10 +1,11 @@
-"""One method on one pair, from a source model to scores; and several methods side by side."""
+"""One method on one pair, from a source model to scores; and several methods from the same source models."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -15,38 +16,39 @@ from numpy.typing import NDArray
 from transpl import __version__
 from transpl._utils.clock import work_seconds
 from transpl._utils.hashing import hash_bytes
-from transpl.benchmark.plan import settings_of
+from transpl.benchmark.plan import settings_of_entries
 from transpl.benchmark.protocol import Evaluator, Pair, split_pair
 from transpl.benchmark.selection import all_risks
 from transpl.benchmark.store import Result
 from transpl.datasets import Dataset
 from transpl.methods import Method, PseudoLabels, SourceModel, TargetInfo, TransPLMethod
+from transpl.methods.estimators import entries_of
 from transpl.methods.method_settings import MethodSettings, SourceSettings
-from transpl.methods.registry import entry
+from transpl.methods.registry import Entry
 from transpl.nn import Execution
 from transpl.windows import Windows
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "POT")
 
 
-def compare(
+def run_pair(
     dataset: Dataset,
     pair: tuple[int, int],
-    methods: Sequence[str],
+    methods: Iterable[Any] | Mapping[str, Any],
     seed: int = 0,
     execution: Execution | None = None,
     preset: str = "paper",
     changes: Mapping[str, Any] | None = None,
 ) -> Iterator[Result]:
-    """Run several methods on one pair of domains, from the same source models.
+    """Run several methods on one pair of domains, from the same source models; results come one by one.
 
     Parameters
     ----------
     dataset : Dataset
     pair : (source, target)
         Domains of the data set.
-    methods : sequence of str
-        Registered names, see `transpl methods`.
+    methods : list, or dict from names of your own
+        Registered names (see `transpl methods`), `sklearn:package.module.Class`, or scikit-learn classifiers.
     seed : int
     execution : Execution, optional
         Device, threads and progress bar.
@@ -62,33 +64,62 @@ def compare(
     Examples
     --------
     >>> from transpl import datasets
-    >>> from transpl.benchmark import compare
-    >>> quick = {"max_epochs": 1, "width": 16}
-    >>> [result.method for result in compare(datasets.load("synthetic"), (0, 1), ["no-adapt"], changes=quick)]
-    ['no-adapt']
+    >>> from transpl.benchmark import run_pair
+    >>> (result,) = run_pair(datasets.load("synthetic"), (0, 1), ["features-linear"])
+    >>> result.method, result.error
+    ('features-linear', None)
     """
-    settings = settings_of(methods, dataset.name, seed, preset, changes)
+    chosen = chosen_methods(entries_of(methods), dataset.name, seed, preset, changes)
+    return run_chosen(dataset, pair, chosen, Execution() if execution is None else execution, {})
+
+
+class ChosenMethod(NamedTuple):
+    """A method and the settings to run it with."""
+
+    entry: Entry
+    settings: MethodSettings
+
+
+SourceModels = dict[tuple[int, SourceSettings], SourceModel]  # by domain and settings
+
+
+def chosen_methods(
+    entries: Mapping[str, Entry], dataset: str, seed: int, preset: str, changes: Mapping[str, Any] | None
+) -> list[ChosenMethod]:
+    """Methods with their settings; anything invalid is refused."""
+    settings = settings_of_entries(entries, dataset, seed, preset, changes)
+    return [ChosenMethod(entry, settings[name]) for name, entry in entries.items()]
+
+
+def run_chosen(
+    dataset: Dataset,
+    pair: tuple[int, int],
+    methods: Sequence[ChosenMethod],
+    execution: Execution,
+    models: SourceModels,
+) -> Iterator[Result]:
+    """Run methods on a pair of domains. Source models are taken from `models`, and new ones added to it."""
     visible, evaluator = split_pair(dataset, *pair)
-    execution = Execution() if execution is None else execution
-    models: dict[SourceSettings, SourceModel] = {}
 
     def source_model(method: Method) -> SourceModel:
         wanted = method.settings.source()
         if method.uses_target_labels:
             return SourceModel(*evaluator.labelled_rows(method, method.seed), wanted, execution)
-        if wanted not in models:
-            models[wanted] = SourceModel(visible.source, visible.validation, wanted, execution)
-        return models[wanted]
+        key = int(pair[0]), wanted
+        if key not in models:
+            models[key] = SourceModel(visible.source, visible.validation, wanted, execution)
+        return models[key]
 
-    def result(name: str, chosen: MethodSettings) -> Result:
-        blank = Result(dataset.name, (int(pair[0]), int(pair[1])), name, seed, asdict(chosen))
+    def result(entry: Entry, settings: MethodSettings) -> Result:
+        place = (int(pair[0]), int(pair[1]))
+        blank = Result(dataset.name, place, entry.name, settings.random_state, asdict(settings))
         try:
-            method = entry(name).method(chosen, execution)
+            method = entry.method(settings, execution)
             return run_method(blank, method, source_model(method), visible, evaluator).result
         except Exception as error:  # whatever a method raises, the others go on
             return replace(blank, error=" ".join(f"{type(error).__name__}: {error}".split()))
 
-    return (result(name, chosen) for name, chosen in settings.items())
+    return (result(*each) for each in methods)
 
 
 class FinishedRun(NamedTuple):
@@ -108,10 +139,11 @@ def run_method(
     model = method.source_for(model)
     if method.starts_from_source:
         model.train()  # before the clock starts: methods share the model, whose own time is recorded
-    start = work_seconds()
+    start, cpu = work_seconds(), time.process_time()
     method.start_from(model)
     started = work_seconds()
     answers = (_adapt if goal == "adapt" else _label)(method, pair, evaluator)
+    cpu = time.process_time() - cpu
     probabilities, arrays = answers.probabilities, answers.arrays()
     result = replace(
         blank,
@@ -129,8 +161,10 @@ def run_method(
             "python": platform.python_version(),
             "transpl": __version__,
             **{name: version(name) for name in _PACKAGES},
+            **method.library_versions,
         },
         fingerprint=_fingerprint(arrays, method.history),
+        cpu_seconds=cpu,
     )
     return FinishedRun(result, arrays)
 

@@ -133,8 +133,8 @@ def restore_run(spec: RunSpec, folder: Path) -> tuple[Method, Pair]:
     """
     execution = Execution("cpu", n_threads=1)
     method = entry(spec.method).method(spec.method_settings(), execution)
-    pair, _ = split_pair(_load_dataset(spec.dataset, spec.data), spec.source, spec.target)
-    trainer = load_only(Path(folder) / "sources", spec.data, str(spec.source))
+    pair, _ = split_pair(_load_dataset(spec.dataset, spec.data, spec.normalise), spec.source, spec.target)
+    trainer = load_only(Path(folder) / "sources", spec.seen_data, str(spec.source))
     model = SourceModel(pair.source, pair.validation, method.settings.source(), execution, trainer=trainer)
     method.start_from(method.source_for(model))
     return method, pair
@@ -143,7 +143,7 @@ def restore_run(spec: RunSpec, folder: Path) -> tuple[Method, Pair]:
 def _make(spec: RunSpec, store: Store, device: str) -> FinishedRun:
     execution = Execution(device, n_threads=1, checkpoint_dir=store.checkpoints(spec))
     method = entry(spec.method).method(spec.method_settings(), execution)
-    pair, evaluator = split_pair(_load_dataset(spec.dataset, spec.data), spec.source, spec.target)
+    pair, evaluator = split_pair(_load_dataset(spec.dataset, spec.data, spec.normalise), spec.source, spec.target)
     blank = Result(spec.dataset, (spec.source, spec.target), spec.method, spec.seed, dict(spec.settings))
     model = _source_model(spec, method, pair, evaluator, execution, store.folder / "sources")
     return run_method(blank, method, model, pair, evaluator, spec.goal)
@@ -155,14 +155,14 @@ def _source_model(
     train, validation, domain = pair.source, pair.validation, str(spec.source)
     if method.uses_target_labels:
         (train, validation), domain = evaluator.labelled_rows(method, method.seed), f"{spec.target} held out"
-    trainer = stored_trainer(folder, spec.data, domain)
+    trainer = stored_trainer(folder, spec.seen_data, domain)
     return SourceModel(train, validation, method.settings.source(), execution, trainer=trainer)
 
 
 @lru_cache(maxsize=2)
-def _load_dataset(name: str, fingerprint: str) -> Dataset:
+def _load_dataset(name: str, fingerprint: str, normalise: str) -> Dataset:
     data = datasets.load(name)
     if data_fingerprint(data) != fingerprint:
         advice = "Plan the runs again."
         raise invalid("dataset", expected=f"the {name} of the plan", got="other values", advice=advice)
-    return data
+    return datasets.normalised(data, normalise)

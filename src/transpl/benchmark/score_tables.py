@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from transpl._utils.errors import check_choice, invalid
+from transpl.benchmark.leaderboard import EntryIndex
 from transpl.benchmark.measures import (
     METRIC_BY_NAME,
     means_over_equal_seeds,
@@ -19,16 +21,19 @@ from transpl.benchmark.measures import (
     spread_over_seeds,
 )
 from transpl.benchmark.paper_tables import SETS, PaperTable, paper_table
-from transpl.benchmark.plan import Plan, Row, RunSpec, short_digest, with_changes
+from transpl.benchmark.plan import Plan, Row, RunSpec, run_identity, settings_of, settings_without_seed, with_changes
 from transpl.benchmark.published import AVERAGE, PublishedFigure, published_figure
 from transpl.benchmark.rendering import Cell, Column, TableData, TableRow
+from transpl.benchmark.run_lines import identity_of_row, runs_of_lines
 from transpl.benchmark.selection import DEFAULT_RULE, RULES, select_best
 from transpl.benchmark.store import Result, Store, package_versions
 from transpl.datasets.pairs import PUBLISHED
+from transpl.methods.registry import entries, entry
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 RUN_KEYS = ("dataset", "row", "pair", "seed")
-_OPEN_TABLES = ("full", "pseudo", "weak", "beyond")  # rows are methods, so that others may join
+ALL = "all"  # the table of what a folder holds
+_OPEN_TABLES = ("full", "pseudo", "weak", "beyond", "cnn")  # rows are methods, so that others may join
 _SETS_OF_TWO_CLASSES = ("ptb",)
 _CSV_DECIMALS = 3
 _MOST_NAMED_SETTINGS = 6
@@ -40,8 +45,8 @@ class TableQuery:
 
     Parameters
     ----------
-    preset : str
-        Preset of the settings.
+    preset : str, optional
+        Preset of the settings. Default: the table's.
     changes : mapping
         Settings that differ from the preset.
     grid : mapping
@@ -52,14 +57,17 @@ class TableQuery:
         Only these methods; those that the table does not have become further rows. Empty: the table's own.
     data : sequence of str
         Beginnings of fingerprints, for data sets that were run in several versions.
+    normalise : str, optional
+        How the channels were scaled, see `Plan`. Default: as the table says.
     """
 
-    preset: str = "paper"
+    preset: str | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     select: str = DEFAULT_RULE
     methods: Sequence[str] = ()
     data: Sequence[str] = ()
+    normalise: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("select", self.select, tuple(RULES))
@@ -75,11 +83,26 @@ class TableQuery:
         if self.methods:
             goal = "adapt" if table.part == "test" else "label"
             rows = [row for row in rows if row.method in self.methods] + [Row(name, name, goal=goal) for name in others]
-        return Plan(dataset, with_changes(rows, self.changes), preset=self.preset, grid=self.grid)
+        return Plan(
+            dataset,
+            with_changes(rows, self.changes),
+            preset=self.preset or table.preset,
+            grid=self.grid,
+            normalise=self.normalise or table.normalise,
+        )
 
-    def describe(self) -> str:
+    def admits(self, spec: RunSpec) -> bool:
+        """Whether a run is of these methods and has these settings, as far as its method has them."""
+        same = (spec.settings.get(name, value) == value for name, value in _as_stored(self.changes).items())
+        scaled = self.normalise in (None, spec.normalise)
+        return (not self.methods or spec.method in self.methods) and scaled and all(same)
+
+    def describe(self, table: PaperTable) -> str:
         """Sentences for the caption; empty for the paper's settings."""
-        sentences = [f"Preset {self.preset}."] if self.preset != "paper" else []
+        preset, normalise = self.preset or table.preset, self.normalise or table.normalise
+        sentences = [f"Preset {preset}."] if preset != "paper" else []
+        if normalise != "none":
+            sentences.append(f"Channels scaled: {normalise}.")
         if self.changes:
             changes = ", ".join(f"{name}={value}" for name, value in self.changes.items())
             sentences.append(f"Settings changed: {changes}.")
@@ -101,20 +124,31 @@ class SelectedRun:
 
 
 class RunIndex:
-    """The planned and finished runs of a folder, found by the rows of a plan.
+    """The planned and finished runs of a folder, or the lines of a file, found by the rows of a plan.
 
     data : beginnings of fingerprints; restricts the data sets that have such a version to it
     """
 
-    def __init__(self, folder: Path, data: Sequence[str] = ()) -> None:
-        known, versions = Store(folder).known(), tuple(data)
+    def __init__(self, path: Path, data: Sequence[str] = ()) -> None:
+        known: dict[str, tuple[RunSpec, Result | None]]
+        if Path(path).is_file():
+            lines = runs_of_lines(path)
+            known = {key: (line.spec, line.result) for key, line in lines.items()}
+            self._identities = {key: line.identity for key, line in lines.items()}
+            self._labels = {key: line.label for key, line in lines.items()}
+        else:
+            known = Store(path).known()
+            self._identities = {
+                key: run_identity(spec.method, spec.settings, spec.normalise) for key, (spec, _) in known.items()
+            }
+            self._labels = {}
+        versions = tuple(data)
         restricted = {spec.dataset for spec, _ in known.values() if versions and spec.data.startswith(versions)}
         self.runs = {
             digest: (spec, result)
             for digest, (spec, result) in known.items()
             if spec.dataset not in restricted or spec.data.startswith(versions)
         }
-        self._identities = {digest: run_identity(spec.method, spec.settings) for digest, (spec, _) in self.runs.items()}
 
     def datasets(self) -> list[str]:
         """Every data set that has runs, finished or not."""
@@ -127,11 +161,7 @@ class RunIndex:
 
     def rows(self, plan: Plan, rule: str) -> dict[str, list[SelectedRun]]:
         """The runs of every row by its label; a pair and seed that any row has is missing in a row without it."""
-        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == plan.dataset)
-        if len(versions) > 1:
-            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
-            expected = f"runs on one version of {plan.dataset}"
-            raise invalid("data", expected=expected, got=got, advice="Name one with --data.")
+        self._check_version(plan.dataset)
         found = [self._select(plan, row, rule) for row in plan.rows]
         places = {place: run.spec for runs in found for place, run in runs.items()}
         table = {}
@@ -143,58 +173,125 @@ class RunIndex:
             ]
         return table
 
+    def held(self, dataset: str, query: TableQuery) -> dict[str, list[SelectedRun]]:
+        """The planned and finished runs of a data set by the label of their row."""
+        self._check_version(dataset)
+        of_set = {key: spec for key, (spec, _) in self.runs.items() if spec.dataset == dataset}
+        known = entries()
+        settings_of(
+            [name for name in {spec.method for spec in of_set.values()} if name in known],
+            dataset,
+            changes=query.changes,
+        )
+        admitted = {key: spec for key, spec in of_set.items() if query.admits(spec)}
+        goal = "adapt" if any(spec.goal == "adapt" for spec in admitted.values()) else "label"
+        chosen = {key: spec for key, spec in admitted.items() if spec.goal == goal}
+        groups: dict[str, dict[tuple[int, int, int], str]] = {}
+        for key, label in self._labelled(chosen):
+            spec = chosen[key]
+            groups.setdefault(label, {})[spec.source, spec.target, spec.seed] = key
+        places = {place: chosen[key] for of_label in groups.values() for place, key in of_label.items()}
+        table = {}
+        for label, of_label in groups.items():
+            one = chosen[next(iter(of_label.values()))]
+            table[label] = [
+                SelectedRun(*self.runs[of_label[place]])
+                if place in of_label
+                else SelectedRun(replace(spec, method=one.method, settings=one.settings, goal=goal), None)
+                for place, spec in sorted(places.items(), key=lambda each: each[0])
+            ]
+        return table
+
+    def _labelled(self, specs: Mapping[str, RunSpec]) -> Iterator[tuple[str, str]]:
+        """(run, label of its row), in the order of the rows."""
+        if not specs:
+            return
+        if self._labels:
+            yield from ((key, self._labels[key]) for key in specs)
+            return
+        rows = EntryIndex(list(specs.values()))
+        place = {entry.label: i for i, entry in enumerate(rows.entries)}
+        labels = {key: rows.of(spec).label for key, spec in specs.items()}
+        yield from sorted(labels.items(), key=lambda each: place[each[1]])
+
+    def changes(self, dataset: str, methods: Collection[str], preset: str = "paper") -> dict[str, Any]:
+        """The settings, other than the preset's, that all finished runs of these methods share, if they have them."""
+        values: dict[str, list[Any]] = {}
+        changed: set[str] = set()
+        for spec, _ in self.finished(dataset):
+            if spec.method not in methods:
+                continue
+            usual = settings_without_seed(settings_of([spec.method], dataset, preset=preset)[spec.method])
+            for name, value in spec.settings.items():
+                values.setdefault(name, []).append(value)
+                if json.dumps(usual.get(name)) != json.dumps(value):
+                    changed.add(name)
+        return {name: values[name][0] for name in sorted(changed) if all(v == values[name][0] for v in values[name])}
+
     def with_other_settings(self, plan: Plan) -> list[RunSpec]:
         """The finished runs of a plan's methods whose settings no row has."""
         wanted = {identity for row in plan.rows for identity in _identities(plan, row)}
         methods = {row.method for row in plan.rows}
-        specs = [spec for spec, _ in self.finished(plan.dataset) if spec.method in methods]
-        return [spec for spec in specs if self._identities[spec.digest] not in wanted]
+        return [
+            spec
+            for key, (spec, result) in sorted(self.runs.items())
+            if result is not None
+            and spec.dataset == plan.dataset
+            and spec.method in methods
+            and self._identities[key] not in wanted
+        ]
+
+    def _check_version(self, dataset: str) -> None:
+        versions = Counter(spec.data for spec, _ in self.runs.values() if spec.dataset == dataset and spec.data)
+        if len(versions) > 1:
+            got = ", ".join(f"{name} ({count} runs)" for name, count in sorted(versions.items()))
+            expected = f"runs on one version of {dataset}"
+            raise invalid("data", expected=expected, got=got, advice="Name one with --data.")
 
     def _select(self, plan: Plan, row: Row, rule: str) -> dict[tuple[int, int, int], SelectedRun]:
         """(source, target, seed) -> run."""
         wanted = _identities(plan, row)
-        groups: dict[tuple[int, int, int], list[RunSpec]] = {}
-        for digest, (spec, _) in self.runs.items():
-            fits = spec.dataset == plan.dataset and self._identities[digest] in wanted
+        groups: dict[tuple[int, int, int], list[str]] = {}
+        for key, (spec, _) in self.runs.items():
+            fits = spec.dataset == plan.dataset and self._identities[key] in {*wanted, identity_of_row(row.label)}
             if fits and spec.goal in (row.goal, "adapt"):  # a run that adapts has labels too
-                groups.setdefault((spec.source, spec.target, spec.seed), []).append(spec)
+                groups.setdefault((spec.source, spec.target, spec.seed), []).append(key)
         selected = {}
-        for place, specs in groups.items():
-            exact = [spec for spec in specs if spec.goal == row.goal] or specs
-            done = {spec.digest: result for spec in exact if (result := self.runs[spec.digest][1]) is not None}
+        for place, keys in groups.items():
+            exact = [key for key in keys if self.runs[key][0].goal == row.goal] or keys
+            done = {key: result for key in exact if (result := self.runs[key][1]) is not None}
             if len(done) < len(wanted):  # selecting among some of the candidates would be another rule
-                selected[place] = SelectedRun(exact[0], None)
+                selected[place] = SelectedRun(self.runs[exact[0]][0], None)
                 continue
             best = next(iter(done)) if len(done) == 1 else select_best({d: r.risks for d, r in done.items()}, rule)
             selected[place] = SelectedRun(*self.runs[best])
         return selected
 
 
-def run_identity(method: str, settings: Mapping[str, Any]) -> str:
-    """Equal for runs that differ only in data, pair, seed and goal."""
-    return short_digest([method, dict(settings)])
+def _as_stored(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a stored run has them: tuples are lists there."""
+    return dict(json.loads(json.dumps(dict(changes))))
 
 
 def _identities(plan: Plan, row: Row) -> set[str]:
     """Those of a row: one per point of the grid."""
-    return {run_identity(row.method, settings) for settings in plan.settings_for(row)}
+    return {run_identity(row.method, settings, plan.normalise) for settings in plan.settings_for(row)}
 
 
 @dataclass(frozen=True)
 class Block:
     """The part of a table that one data set fills.
 
+    plan : what the table wants; None for the table of what a folder holds
     runs : label of a row -> its runs, one per pair and seed
     """
 
     table: PaperTable
-    plan: Plan
+    dataset: str
+    query: TableQuery
+    plan: Plan | None
     runs: Mapping[str, Sequence[SelectedRun]]
     metrics: tuple[str, ...]
-
-    @property
-    def dataset(self) -> str:
-        return self.plan.dataset
 
     @property
     def pairs(self) -> list[str]:
@@ -202,6 +299,18 @@ class Block:
 
     def all_runs(self) -> Iterator[SelectedRun]:
         return (run for runs in self.runs.values() for run in runs)
+
+    def printed_as(self, label: str) -> str:
+        """The row among the published figures; "" for runs that do not have the paper's settings."""
+        if self.plan is not None:
+            return label
+        spec = self.runs[label][0].spec
+        if not spec.settings:  # a line of a file, whose label says what differs
+            return label
+        if spec.normalise != "none":
+            return ""
+        usual = run_identity(spec.method, settings_without_seed(entry(spec.method).settings(spec.dataset)))
+        return spec.method if run_identity(spec.method, spec.settings) == usual else ""
 
     def value(self, result: Result, metric: str) -> float:
         """What the table shows of a run."""
@@ -224,18 +333,48 @@ class Block:
 
 def _make_block(table: PaperTable, index: RunIndex, dataset: str, query: TableQuery) -> Block:
     plan = query.plan(table, dataset)
+    return Block(table, dataset, query, plan, index.rows(plan, query.select), _metrics(table, index, dataset))
+
+
+def _metrics(table: PaperTable, index: RunIndex, dataset: str) -> tuple[str, ...]:
     scores = (part_scores(table.part, result) for _, result in index.finished(dataset))
     two_classes = dataset in _SETS_OF_TWO_CLASSES or any("binary_f1" in found for found in scores)
-    metrics = ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
-    return Block(table, plan, index.rows(plan, query.select), metrics)
+    return ("accuracy", "macro_f1", *(("binary_f1",) if two_classes else ()), *table.extras)
+
+
+def _held_block(index: RunIndex, dataset: str, query: TableQuery) -> Block:
+    """What the folder holds of a data set; published figures only beside rows with the paper's settings."""
+    runs = index.held(dataset, query)
+    labels_only = any(run.spec.goal == "label" for of_row in runs.values() for run in of_row)
+    part, published = ("labels", "pseudo") if labels_only else ("test", "full")
+    table = PaperTable(ALL, "What was run", part, lambda _: (), published=published)
+    return Block(table, dataset, query, None, runs, _metrics(table, index, dataset))
 
 
 def _make_blocks(which: str, index: RunIndex, datasets: Sequence[str], query: TableQuery) -> list[Block]:
     """A table by data set. Default: the table's data sets that the folder has and the user's own, or else all."""
-    table, known = paper_table(which), index.datasets()
+    known = index.datasets()
+    if which == ALL:
+        return [block for name in datasets or known if (block := _held_block(index, name, query)).runs]
+    table = paper_table(which)
     if not datasets:
         datasets = [name for name in table.datasets if name in known] + [name for name in known if name not in SETS]
-    return [_make_block(table, index, name, query) for name in datasets or table.datasets]
+    return [
+        _make_block(table, index, name, _found_settings(table, index, name, query))
+        for name in datasets or table.datasets
+    ]
+
+
+def _found_settings(table: PaperTable, index: RunIndex, dataset: str, query: TableQuery) -> TableQuery:
+    """The query with the settings that the runs have, if it names none and no run has the paper's."""
+    if query.changes or query.grid or query.preset != TableQuery.preset:
+        return query
+    plan = query.plan(table, dataset)
+    if any(run.result for runs in index.rows(plan, query.select).values() for run in runs):
+        return query
+    own = {name for row in plan.rows for name in row.changes}
+    changes = index.changes(dataset, {row.method for row in plan.rows}, plan.preset)
+    return replace(query, changes={name: value for name, value in changes.items() if name not in own})
 
 
 # Tables
@@ -263,26 +402,32 @@ def paper_table_from(
         See `transpl.benchmark.render`.
     """
     query = query or TableQuery()
-    index, table = RunIndex(folder, query.data), paper_table(which)
+    index = RunIndex(folder, query.data)
     blocks = _make_blocks(which, index, datasets, query)
+    if not blocks:
+        advice = "Name other methods, settings or data sets, or leave them out."
+        raise invalid("runs", expected="some of these methods, settings and data sets", got="none", advice=advice)
     columns = [(block, METRIC_BY_NAME[metric]) for block in blocks for metric in block.metrics]
 
     def cell(block: Block, label: str, metric: str) -> Cell | None:
         if label not in block.runs:
             return None
-        published = table.published and _find_published(table.published, block.dataset, label, metric)
-        return block.cell(block.runs[label], metric, published or None)
+        printed = block.table.published
+        published = (
+            None if printed is None else _find_published(printed, block.dataset, block.printed_as(label), metric)
+        )
+        return block.cell(block.runs[label], metric, published)
+
+    table, rows = blocks[0].table, list(dict.fromkeys(label for block in blocks for label in block.runs))
+    cells = {(label, i): cell(block, label, metric.name) for label in rows for i, (block, metric) in enumerate(columns)}
 
     return TableData(
         title=table.title,
-        caption=_caption(table, blocks, query),
+        caption=_caption(table, blocks, query, cells.values()),
         columns=tuple(
             Column(metric.heading, block.dataset, metric.decimals, metric.better) for block, metric in columns
         ),
-        rows=tuple(
-            TableRow(label, tuple(cell(block, label, metric.name) for block, metric in columns))
-            for label in dict.fromkeys(label for block in blocks for label in block.runs)
-        ),
+        rows=tuple(TableRow(label, tuple(cells[label, i] for i in range(len(columns)))) for label in rows),
         missing_runs=_missing_runs(blocks),
         notes=_notes(index, blocks),
         label=f"tab:{which}",
@@ -302,11 +447,12 @@ def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", query:
         runs = (run for run in block.runs[label] if pair in (run.spec.pair, AVERAGE))
         return block.cell(runs, metric, _find_published("pairs", dataset, label, metric, pair))
 
+    cells = {(label, pair): cell(label, pair) for label in block.runs for pair in columns}
     return TableData(
         title=f"{dataset}, every pair: {METRIC_BY_NAME[metric].heading}",
-        caption=_caption(block.table, [block], query),
+        caption=_caption(block.table, [block], query, cells.values()),
         columns=tuple(map(Column, columns)),
-        rows=tuple(TableRow(label, tuple(cell(label, pair) for pair in columns)) for label in block.runs),
+        rows=tuple(TableRow(label, tuple(cells[label, pair] for pair in columns)) for label in block.runs),
         missing_runs=_missing_runs([block]),
         notes=_notes(index, [block]),
         label=f"tab:pairs-{dataset}-{metric.replace('_', '-')}",
@@ -358,16 +504,18 @@ def _find_published(table: str, dataset: str, label: str, metric: str, pair: str
 # Captions and notes
 
 
-def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery) -> str:
+def _caption(table: PaperTable, blocks: Sequence[Block], query: TableQuery, cells: Iterable[Cell | None]) -> str:
     part = "the target's test part" if table.part == "test" else "pseudo-labels of the target's train part"
     seeds = sorted({run.spec.seed for block in blocks for run in block.all_runs()})
     sentences = [
         f"Percent on {part}: mean over pairs, then mean ± standard deviation over seeds "
         f"({', '.join(map(str, seeds)) or 'none'}).",
         f"Pairs: {'; '.join(map(_describe_pairs, blocks))}.",
-        "In brackets the published figure and our difference." if table.published else "",
+        "In brackets the published figure and our difference."
+        if any(cell is not None and cell.published is not None for cell in cells)
+        else "",
         "Seconds of adaptation, on one thread." if "seconds" in table.extras else "",
-        query.describe(),
+        *dict.fromkeys(block.query.describe(table) for block in blocks),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -398,9 +546,12 @@ def _notes(index: RunIndex, blocks: Sequence[Block]) -> tuple[str, ...]:
     """What the folder has besides the table, and several versions of one package."""
     settings, methods = [], []
     for block in blocks:
+        if block.plan is None:
+            continue
         if others := index.with_other_settings(block.plan):
-            what = f"finished runs of these methods have other settings{_describe_settings(block, others)}"
-            settings.append(f"{block.dataset}: {len(others)} {what} and are not in this table.")
+            what = f"finished runs of these methods have other settings{_describe_settings(block.plan, others)}"
+            how = "See them with --set, or all runs without --which."
+            settings.append(f"{block.dataset}: {len(others)} {what} and are not in this table. {how}")
         shown = {row.method for row in block.plan.rows}
         counts = Counter(spec.method for spec, _ in index.finished(block.dataset))
         if unused := [f"{method} ({n})" for method, n in sorted(counts.items()) if method not in shown]:
@@ -411,9 +562,9 @@ def _notes(index: RunIndex, blocks: Sequence[Block]) -> tuple[str, ...]:
     return (*settings, *methods, *([f"Runs were made with several versions: {mixed}."] if mixed else []))
 
 
-def _describe_settings(block: Block, specs: Iterable[RunSpec]) -> str:
+def _describe_settings(plan: Plan, specs: Iterable[RunSpec]) -> str:
     """As " (max_epochs=2, width=16)": what to pass with --set to see these runs."""
-    shown = {row.method: block.plan.settings_for(row)[0] for row in reversed(block.plan.rows)}
+    shown = {row.method: plan.settings_for(row)[0] for row in reversed(plan.rows)}
     different = dict.fromkeys(
         f"{name}={value}"
         for spec in specs

@@ -1,8 +1,10 @@
-"""Which methods differ over pairs of domains: ranks, Friedman, Wilcoxon with Holm, tie groups (Demsar 2006).
+"""Which methods differ over pairs of domains: average ranks and one test of their differences.
 
 A pair of domains is a block: every method is ranked on it. A pair without a score of some method is left out, and the
-result says so. With n pairs no p is below 2^(1 - n), and Holm multiplies the smallest by the number of tests: ten pairs
-cannot separate two of a dozen methods, 34 can.
+result says so. All statements come from one test (`rank_differences`): if the methods were alike, every order of them
+on a pair would be as likely as any other, and the best and the worst average rank would rarely be far apart. It is
+Nemenyi's test (Demsar 2006) with that distribution itself instead of its limit for many pairs, so it also holds for
+few. Whether any methods differ, which do, and the critical difference therefore never contradict each other.
 """
 
 from __future__ import annotations
@@ -14,23 +16,17 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, rankdata, studentized_range, wilcoxon
+from scipy.stats import rankdata, wilcoxon
 
 from transpl._utils.errors import check_fraction, check_int, invalid
 
+N_SHUFFLES = 9999  # of the ranks on every pair; p is a multiple of one in 10,000
 MOST_EXACT = 200  # differences up to which the exact distribution is computed
 _DECIMALS = 9  # 68.9 - 68.8 and 0.1 are equal
+_SAME_RANK = 1e-9
 
 Scores = Mapping[str, Mapping[Hashable, float | None]]  # method -> pair -> score
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Friedman:
-    """Test of the hypothesis that all methods are equally good."""
-
-    statistic: float
-    p: float
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class PairedTest:
     wins: int  # pairs on which the first is better
     ties: int
     losses: int
-    p_holm: float
-    significant: bool  # p_holm < alpha
+    p: float  # as `RankDifferences.p`
+    significant: bool  # p < alpha
 
 
 @dataclass(frozen=True)
@@ -57,32 +53,55 @@ class Statistics:
         Best first.
     pairs, left_out
         Pairs that are used, and pairs without a score of some method.
-    friedman : Friedman
-        Test of all methods at once.
+    p : float
+        That average ranks lie as far apart as the best and the worst do, if all methods are alike.
     tests : tuple of PairedTest
         Every method against every other one.
     groups : tuple of tuples
-        Neighbours in rank that no test separates: the bars of a critical-difference diagram.
+        Neighbours in rank of which no two differ significantly: the bars of a critical-difference diagram.
     critical_difference : float
-        Of average ranks, after Nemenyi.
+        The smallest significant difference of average ranks; infinite if none can be, with so few pairs.
     alpha : float
-        Level of significance.
+        Level of significance, of all comparisons together.
     """
 
     methods: tuple[str, ...]
     average_ranks: tuple[float, ...]
     pairs: tuple[Hashable, ...]
     left_out: tuple[Hashable, ...]
-    friedman: Friedman
+    p: float
     tests: tuple[PairedTest, ...]
     groups: tuple[tuple[str, ...], ...]
     critical_difference: float
     alpha: float
 
     @property
-    def least_possible_p(self) -> float:
-        """The corrected p of a method that wins on every pair; at alpha or above, no two methods can be separated."""
-        return least_p(len(self.pairs), len(self.tests))
+    def too_few_pairs(self) -> bool:
+        """Whether no difference, however clear, can be significant over these pairs."""
+        return math.isinf(self.critical_difference)
+
+
+@dataclass(frozen=True, eq=False)
+class RankDifferences:
+    """How far apart average ranks lie if all methods are alike.
+
+    Attributes
+    ----------
+    ranges : (shuffles,) array
+        The largest difference of two average ranks in every shuffle, in ascending order.
+    """
+
+    ranges: Floats
+
+    def p(self, difference: float) -> float:
+        """P(range >= difference), with the observed ranks as one more shuffle."""
+        below = int(np.searchsorted(self.ranges, abs(difference) - _SAME_RANK))
+        return (1 + len(self.ranges) - below) / (1 + len(self.ranges))
+
+    def critical(self, alpha: float, largest: float) -> float:
+        """The smallest range with p < alpha; infinite if even the `largest` difference of ranks has a larger p."""
+        found = next((float(r) for r in np.unique(self.ranges) if self.p(r) < alpha), math.inf)
+        return largest if math.isinf(found) and self.p(largest) < alpha else found
 
 
 def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
@@ -100,8 +119,8 @@ def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
     >>> from transpl.benchmark import statistics_over_pairs
     >>> scores = {"a": {"0-1": 70.0, "1-2": 80.0}, "b": {"0-1": 60.0, "1-2": 75.0}}
     >>> found = statistics_over_pairs(scores)
-    >>> found.methods, found.average_ranks, found.least_possible_p
-    (('a', 'b'), (1.0, 2.0), 0.5)
+    >>> found.methods, found.average_ranks, found.too_few_pairs
+    (('a', 'b'), (1.0, 2.0), True)
     """
     check_fraction("alpha", alpha)
     pairs, left_out = _split_by_completeness(scores)
@@ -110,16 +129,17 @@ def statistics_over_pairs(scores: Scores, *, alpha: float = 0.05) -> Statistics:
     ranks, names = average_ranks(table), list(scores)
     order = sorted(range(len(names)), key=lambda j: (ranks[j], names[j]))
     methods = tuple(names[j] for j in order)
-    tests = _paired_tests(methods, table[:, order], alpha)
+    chance = rank_differences(table)
+    tests = _paired_tests(methods, table[:, order], ranks[order], chance, alpha)
     return Statistics(
         methods=methods,
         average_ranks=tuple(float(ranks[j]) for j in order),
         pairs=pairs,
         left_out=left_out,
-        friedman=friedman(table),
+        p=chance.p(float(np.ptp(ranks))),
         tests=tests,
         groups=tie_groups(methods, {(test.first, test.second) for test in tests if test.significant}),
-        critical_difference=critical_difference(len(methods), len(pairs), alpha),
+        critical_difference=chance.critical(alpha, len(methods) - 1),
         alpha=alpha,
     )
 
@@ -133,19 +153,20 @@ def average_ranks(table: ArrayLike) -> Floats:
     return _ranks(table).mean(axis=0)
 
 
-def friedman(table: ArrayLike) -> Friedman:
-    r"""\chi^2 = (k - 1) n^2 \sum_j (R_j - (k + 1)/2)^2 / (\sum_ij r_ij^2 - n k (k + 1)^2 / 4).
+def rank_differences(table: ArrayLike, n_shuffles: int = N_SHUFFLES) -> RankDifferences:
+    r"""The distribution of \max_j R*_j - \min_j R*_j, R*_j = (1/n) \sum_i r_{i, \pi_i(j)}, \pi_i random permutations.
 
-    Compared with chi-squared of k - 1 degrees of freedom. This form holds with ties. If all scores of every pair are
-    equal, the statistic is 0 and p = 1.
+    On every pair i the methods swap their ranks at random. A difference |R_a - R_b| as large as 5 % of these ranges
+    is significant for all comparisons of two methods together. The same table gives the same shuffles.
+
+    table : (pairs, methods), higher is better
     """
-    r = _ranks(table)
-    n, k = r.shape
-    spread = (r**2).sum() - n * k * (k + 1) ** 2 / 4
-    if spread <= 0:
-        return Friedman(0.0, 1.0)
-    statistic = float((k - 1) * n**2 * ((r.mean(axis=0) - (k + 1) / 2) ** 2).sum() / spread)
-    return Friedman(statistic, float(chi2.sf(statistic, k - 1)))
+    check_int("n_shuffles", n_shuffles, least=1)
+    random, ranks = np.random.default_rng(0), np.sort(_ranks(table), axis=1)
+    total = np.zeros((n_shuffles, ranks.shape[1]))
+    for of_pair in ranks[np.lexsort(ranks.T)]:  # the order of methods and pairs must not matter
+        total += random.permuted(np.broadcast_to(of_pair, total.shape), axis=1)
+    return RankDifferences(np.sort(np.ptp(total, axis=1)) / len(ranks))
 
 
 def signed_rank_p(differences: ArrayLike) -> float:
@@ -166,22 +187,6 @@ def signed_rank_p(differences: ArrayLike) -> float:
     return min(1.0, 2 * float(_sign_distribution(doubled)[: w + 1].sum()))
 
 
-def holm(p: ArrayLike) -> Floats:
-    r"""p~_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)), p_(1) <= ... <= p_(m) (Holm 1979); in the order given."""
-    raw = np.asarray(p, dtype=np.float64)
-    order = np.argsort(raw, kind="stable")
-    adjusted = np.empty_like(raw)
-    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, raw[order] * np.arange(len(raw), 0, -1)))
-    return adjusted
-
-
-def least_p(n_pairs: int, n_tests: int) -> float:
-    r"""min(1, m 2^{1 - n}): Holm's p of the clearest of m tests if one method wins on all n pairs."""
-    check_int("n_pairs", n_pairs, least=1)
-    check_int("n_tests", n_tests, least=1)
-    return min(1.0, n_tests * 2.0 ** (1 - n_pairs))
-
-
 def tie_groups(methods: Sequence[str], different: set[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
     """Maximal runs of two or more neighbours in rank of which no two differ: the bars of the diagram.
 
@@ -196,15 +201,6 @@ def tie_groups(methods: Sequence[str], different: set[tuple[str, str]]) -> tuple
             groups.append(tuple(methods[start:stop]))
         end = max(end, stop)
     return tuple(groups)
-
-
-def critical_difference(n_methods: int, n_pairs: int, alpha: float = 0.05) -> float:
-    r"""CD = q_\alpha \sqrt{k (k + 1) / (6 n)}, q_\alpha the studentized range of k groups over \sqrt{2} (Nemenyi)."""
-    check_int("n_methods", n_methods, least=2)
-    check_int("n_pairs", n_pairs, least=1)
-    check_fraction("alpha", alpha)
-    q = float(studentized_range.ppf(1 - alpha, n_methods, math.inf)) / math.sqrt(2)
-    return q * math.sqrt(n_methods * (n_methods + 1) / (6 * n_pairs))
 
 
 def _split_by_completeness(scores: Scores) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
@@ -227,23 +223,15 @@ def _ranks(table: ArrayLike) -> Floats:
     return np.asarray(rankdata(-np.asarray(table, dtype=np.float64), axis=1), dtype=np.float64)
 
 
-def _paired_tests(methods: tuple[str, ...], table: Floats, alpha: float) -> tuple[PairedTest, ...]:
-    columns = list(combinations(range(len(methods)), 2))
-    differences = [np.round(table[:, i] - table[:, j], _DECIMALS) for i, j in columns]
-    corrected = holm([signed_rank_p(d) for d in differences])
-    return tuple(
-        PairedTest(
-            first=methods[i],
-            second=methods[j],
-            mean_difference=float(d.mean()),
-            wins=int((d > 0).sum()),
-            ties=int((d == 0).sum()),
-            losses=int((d < 0).sum()),
-            p_holm=float(p),
-            significant=bool(p < alpha),
-        )
-        for (i, j), d, p in zip(columns, differences, corrected, strict=True)
-    )
+def _paired_tests(
+    methods: tuple[str, ...], table: Floats, ranks: Floats, chance: RankDifferences, alpha: float
+) -> tuple[PairedTest, ...]:
+    tests = []
+    for i, j in combinations(range(len(methods)), 2):
+        d, p = np.round(table[:, i] - table[:, j], _DECIMALS), chance.p(float(ranks[j] - ranks[i]))
+        counts = {"wins": int((d > 0).sum()), "ties": int((d == 0).sum()), "losses": int((d < 0).sum())}
+        tests.append(PairedTest(methods[i], methods[j], float(d.mean()), **counts, p=p, significant=p < alpha))
+    return tuple(tests)
 
 
 def _sign_distribution(ranks: NDArray[np.int64]) -> Floats:

@@ -7,13 +7,14 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from transpl._utils.progress import format_duration, is_silent, task
 from transpl.benchmark.plan import RunSpec, short_digest
 from transpl.benchmark.store import Result, Store
 from transpl.methods.registry import entries
@@ -56,13 +57,6 @@ class RunTimings:
         }
         sources = sum(median(self._sources[name]) for name, _, _ in models if name in self._sources)
         return (sum(known) + sources) / jobs, len(specs) - len(known)
-
-
-def format_duration(seconds: float) -> str:
-    """As 45 s, 12 min or 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _kinds(spec: RunSpec) -> tuple[Hashable, ...]:
@@ -122,6 +116,30 @@ def status_lines(store: Store, specs: Sequence[RunSpec], jobs: int) -> Iterator[
     yield _summary(store, len(specs), missing, RunTimings(store.results()), jobs)
 
 
+def status_facts(store: Store, specs: Sequence[RunSpec], jobs: int) -> dict[str, Any]:
+    """Counts, the missing runs with the error of those that failed, and the estimated seconds, as plain values."""
+    names, missing = distinct_names(specs), store.missing(specs)
+    seconds, unknown = RunTimings(store.results()).total(missing, jobs)
+    failures = {spec.digest: store.failure(spec) for spec in missing}
+    return {
+        "runs": len(specs),
+        "finished": len(specs) - len(missing),
+        "failed": sum(failure is not None for failure in failures.values()),
+        "missing": [
+            {
+                "run": names[spec.digest],
+                "dataset": spec.dataset,
+                "method": spec.method,
+                "pair": spec.pair,
+                "seed": spec.seed,
+                "error": None if (failure := failures[spec.digest]) is None else failure.error,
+            }
+            for spec in missing
+        ],
+        "estimated_seconds": None if unknown else seconds,
+    }
+
+
 def _summary(store: Store, total: int, missing: Sequence[RunSpec], timings: RunTimings, jobs: int) -> str:
     failed = sum(store.failure(spec) is not None for spec in missing)
     line = f"{total} runs: {total - len(missing)} finished, {len(missing)} missing, {failed} of them failed"
@@ -141,18 +159,26 @@ def show_progress(
 ) -> Iterator[RunOutcome]:
     """Yield outcomes as they come, and show them on stderr."""
     console, view = console or Console(stderr=True), ProgressView(specs, folder, jobs)
-    if not console.is_terminal:
-        for outcome in outcomes:
-            view.add(outcome)
-            sys.stderr.write(view.line(outcome) + "\n")
-            sys.stderr.flush()
-            yield outcome
+    if not console.is_terminal or is_silent():
+        yield from _plain_progress(outcomes, view)
         return
     with Live(console=console, transient=True, refresh_per_second=2, get_renderable=view.table):
         for outcome in outcomes:
             view.add(outcome)
             if outcome.error is not None:
                 console.print(Text(view.line(outcome)))  # stays when the table is gone
+            yield outcome
+
+
+def _plain_progress(outcomes: Iterator[RunOutcome], view: ProgressView) -> Iterator[RunOutcome]:
+    """A line per run and, between them, how far all are; only failures while nothing is to be shown."""
+    with task("benchmark", view.total, first=view.total - view.left_at_start) as update:
+        for outcome in outcomes:
+            view.add(outcome)
+            if outcome.error is not None or not is_silent():
+                sys.stderr.write(view.line(outcome) + "\n")
+                sys.stderr.flush()
+            update(view.total - len(view.waiting))
             yield outcome
 
 

@@ -44,6 +44,7 @@ _RESULT = {
     "risks": {str: float},
     "details": dict,
     "versions": {str: str},
+    "cpu_seconds": (float, None),
     "error": (str, None),
 }
 _DETAILS = {
@@ -83,6 +84,8 @@ class Result:
         Versions of Python, this package and the packages that the numbers depend on.
     fingerprint : str
         Hash of predictions, pseudo-labels and losses: equal for runs that agree to the last bit.
+    cpu_seconds : float or None
+        CPU time of the whole run, without training the source model. Runs of earlier versions do not have it.
     error : str or None
         Why there are no scores.
     """
@@ -100,6 +103,7 @@ class Result:
     details: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
+    cpu_seconds: float | None = None
     error: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,6 +113,7 @@ class Result:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Create a result from `as_dict`."""
+        values = {"cpu_seconds": None, **values}
         check_fields(cls, values)
         check_facts("result", values, _RESULT)
         for name, kind in _DETAILS.items():

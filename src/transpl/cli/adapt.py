@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ import typer
 
 from transpl._utils.errors import invalid
 from transpl._utils.locks import writing
+from transpl.cli.command import COUNCIL, FILES, METHOD, NETWORK, RUNNING
 from transpl.cli.options import (
+    AsJson,
     Columns,
     Device,
     DomainColumn,
@@ -25,10 +28,12 @@ from transpl.cli.options import (
     log,
     model_and_reader,
     open_model,
+    print_json,
     read_and_log,
     reading_options,
     refuse_to_replace,
     setting_value,
+    split_assignments,
     split_setting,
 )
 
@@ -37,40 +42,52 @@ if TYPE_CHECKING:
     from transpl.jobs import JobOutcome
 
 _FAILED = 1
-_LOW = 0.6  # estimated accuracy below which a person should label some windows
 _DEMO_WATCH_PAIR = (8, 4)  # gains much, and the same with every seed; the ten pairs are in docs/beyond.md
 # parameters of TransPL whose option has another name
 _OPTION_OF = {"random_state": "seed", "max_epochs": "epochs", "n_threads": "threads"}
 _OPTION_OF |= dict.fromkeys(("source_lr", "adapt_lr"), "learning_rate")
 _NOT_TO_SET = ("checkpoint_dir", "verbose", "channel_names")  # set by the job
 
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Of paper: at most so many epochs per phase.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", rich_help_panel=METHOD)]
+Epochs = Annotated[int, typer.Option(min=1, help="At most so many epochs per phase.", rich_help_panel=NETWORK)]
 Mode = Annotated[
     str | None,
     typer.Option(
-        help="Of paper: finetune trains on the pseudo-labels, markov does without a gradient step.",
+        help="finetune trains on the pseudo-labels, markov does without a gradient step.",
         show_default="finetune for paper",
+        rich_help_panel=NETWORK,
     ),
 ]
 Variant = Annotated[
-    str, typer.Option(help="plus: several cheap witnesses, judged without labels; paper: the paper's, needs torch.")
+    str,
+    typer.Option(
+        help="plus: several cheap witnesses, judged without labels; paper: the paper's, needs torch.",
+        rich_help_panel=METHOD,
+    ),
 ]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Another parameter of TransPL, as top_ratio=0.3. May be repeated."),
+    typer.Option(
+        "--set",
+        help="Other parameters of TransPL, as undo=none,sigma=0.3.",
+        callback=split_assignments,
+        metavar="NAME=VALUE",
+    ),
 ]
 Undo = Annotated[
     str,
     typer.Option(
         help="What may be undone of what the target's sensors suffered: auto, none, or kinds as turn,unit (dead, unit, "
-        "turn, mirror, flip, swap, pace)."
+        "turn, mirror, flip, swap, pace).",
+        rich_help_panel=COUNCIL,
     ),
 ]
 Triads = Annotated[
     str | None,
     typer.Option(
-        help="Channels x y z of one sensor, as 'ax ay az' or 'ax ay az, gx gy gz'.", show_default="found by their names"
+        help="Channels x y z of one sensor, as 'ax ay az' or 'ax ay az, gx gy gz'.",
+        show_default="found by their names",
+        rich_help_panel=COUNCIL,
     ),
 ]
 
@@ -88,12 +105,15 @@ def demo(
     seed: Seed = 0,
     epochs: Epochs = 40,
     learning_rate: Annotated[
-        float, typer.Option(help="Of paper: of both phases. Higher than the paper's, to be fast.")
+        float, typer.Option(help="Of both phases. Higher than the paper's, to be fast.", rich_help_panel=NETWORK)
     ] = 2e-3,
     undo: Undo = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads. Another number rounds differently.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, help="CPU threads. Another number rounds differently.", rich_help_panel=RUNNING)
+    ] = 1,
     device: Device = "auto",
     change: Parameters = None,
+    as_json: AsJson = False,
 ) -> None:
     """Adapt from one person to another on real data that pip installs, and write a report to open.
 
@@ -125,7 +145,7 @@ def demo(
     job = jobs.from_dataset(data, source, target, mode=mode, all_source=True, hold_out=model.needs_validation)
     log(f"{data.name}: domain {source} (labelled) to domain {target} (labels hidden, used for scoring only)")
     with writing(out):
-        _report(jobs.run(job, model, out, log))
+        _report(jobs.run(job, model, out, log), as_json)
 
 
 def adapt(
@@ -141,47 +161,76 @@ def adapt(
     more: Annotated[list[Path] | None, typer.Argument(metavar="[TARGET]...", help="More of --target.")] = None,
     label_col: Annotated[str | None, typer.Option(help="Column with the class (csv, parquet).")] = None,
     domain_col: DomainColumn = None,
-    source_domain: Annotated[str | None, typer.Option(help="Use only these rows of --source.")] = None,
-    target_domain: Annotated[str | None, typer.Option(help="Use only these rows of --target.")] = None,
+    source_domain: Annotated[
+        str | None, typer.Option(help="Use only these rows of --source.", rich_help_panel=FILES)
+    ] = None,
+    target_domain: Annotated[
+        str | None, typer.Option(help="Use only these rows of --target.", rich_help_panel=FILES)
+    ] = None,
     time_col: TimeColumn = None,
     group_col: GroupColumn = None,
     channels: Columns = None,
     window: Window = None,
     step: Step = None,
-    prior: Annotated[str | None, typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.")] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.", rich_help_panel=METHOD),
+    ] = None,
     labels: Annotated[
         list[Path] | None,
         typer.Option(help="Target windows that you labelled, as `transpl review` lists them. May be repeated."),
     ] = None,
     source_from: Annotated[
         Path | None,
-        typer.Option(help="Folder of an earlier adapt with the same source, whose source model is not trained again."),
+        typer.Option(
+            help="Folder of an earlier adapt with the same source, whose source model is not trained again.",
+            rich_help_panel=RUNNING,
+        ),
     ] = None,
     variant: Variant = "plus",
     mode: Mode = None,
     one_label_per_group: Annotated[
         bool,
-        typer.Option("--one-label-per-group", help="All windows of a recording (--group-col) have the same label."),
+        typer.Option(
+            "--one-label-per-group",
+            help="All windows of a recording (--group-col) have the same label.",
+            rich_help_panel=COUNCIL,
+        ),
     ] = False,
     smooth: Annotated[
-        bool, typer.Option("--smooth", help="Neighbouring windows of a recording seldom have different labels.")
+        bool,
+        typer.Option(
+            "--smooth",
+            help="Neighbouring windows of a recording seldom have different labels.",
+            rich_help_panel=COUNCIL,
+        ),
     ] = False,
     undo: Undo = "auto",
     triads: Triads = None,
-    patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.")] = 8,
-    width: Annotated[int, typer.Option(min=8, help="Of paper: size of the network, 64 or 128.")] = 64,
-    sigma: Annotated[float, typer.Option(help="Smaller trusts shifted channels less.")] = 0.2,
+    patch_length: Annotated[int, typer.Option(min=1, help="Samples per code.", rich_help_panel=METHOD)] = 8,
+    width: Annotated[int, typer.Option(min=8, help="Size of the network, 64 or 128.", rich_help_panel=NETWORK)] = 64,
+    sigma: Annotated[float, typer.Option(help="Smaller trusts shifted channels less.", rich_help_panel=METHOD)] = 0.2,
     seed: Seed = 0,
     epochs: Epochs = 200,
     threads: Threads = None,
     device: Device = "auto",
     change: Parameters = None,
-    n_jobs: Annotated[int, typer.Option("--jobs", min=1, help="Of several targets, so many at the same time.")] = 1,
+    n_jobs: Annotated[
+        int,
+        typer.Option("--jobs", min=1, help="Of several targets, so many at the same time.", rich_help_panel=RUNNING),
+    ] = 1,
     backend: Annotated[
-        str, typer.Option(help="Where several targets are adapted to: loky, dask, ray, inline.")
+        str,
+        typer.Option(help="Where several targets are adapted to: loky, dask, ray, inline.", rich_help_panel=RUNNING),
     ] = "loky",
-    address: Annotated[str | None, typer.Option(help="Of a running dask or ray cluster.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="Of several targets, how often a failed one is tried again.")] = 0,
+    address: Annotated[
+        str | None, typer.Option(help="Of a running dask or ray cluster.", rich_help_panel=RUNNING)
+    ] = None,
+    retries: Annotated[
+        int,
+        typer.Option(min=0, help="Of several targets, how often a failed one is tried again.", rich_help_panel=RUNNING),
+    ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Adapt a classifier from labelled recordings to unlabelled ones; go on where an interrupted run stopped.
 
@@ -230,7 +279,10 @@ def adapt(
     if are_many:
         many = jobs.ManyJob.from_recordings(lab, files, target_reading, **fields)
         table = jobs.run_many(many, model, out, log, source_from=source_from, **workers)
-        typer.echo(jobs.table_as_text(table))
+        if as_json:
+            print_json(json.loads(table.to_json(orient="records")))
+        else:
+            typer.echo(jobs.table_as_text(table))
         log(f"wrote {out / 'summary.csv'}")
         if table["error"].notna().any():
             raise typer.Exit(_FAILED)
@@ -239,7 +291,7 @@ def adapt(
     fields |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
     job = jobs.from_recordings(lab, read_and_log(files[0], labels_only_score=True, **target_reading), **fields)
     with writing(out):
-        _report(jobs.run(job, model, out, log, source_from=source_from))
+        _report(jobs.run(job, model, out, log, source_from=source_from), as_json)
 
 
 def predict(
@@ -255,6 +307,7 @@ def predict(
     step: Step = None,
     threads: Threads = None,
     device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Label new recordings: one csv row per window with label, confidence and a probability per class."""
     from transpl import jobs
@@ -265,11 +318,13 @@ def predict(
     fitted, read = model_and_reader(model, threads, device, given)
     recordings = read(input, domain=domain)
     table = jobs.predictions_table(fitted, recordings.X, jobs.origin_of(recordings))
-    if out is None:
-        table.to_csv(sys.stdout, index=False)
-    else:
+    if out is not None:
         write_table(out, table)
         log(f"wrote {out}")
+    if as_json:
+        print_json(json.loads(table.to_json(orient="records", double_precision=15)))
+    elif out is None:
+        table.to_csv(sys.stdout, index=False)
 
 
 def label(
@@ -280,13 +335,19 @@ def label(
     chunk: Annotated[int, typer.Option(min=1, help="Windows in memory at once.")] = 4096,
     threads: Threads = None,
     device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Label a .npy file of windows that need not fit in memory; go on where an interrupted run stopped."""
     from transpl import jobs
 
     fitted, _ = open_model(model, threads, device)
     found = jobs.label_windows(fitted, windows, out, adapt=adapt, chunk=chunk, progress=True)
-    for name, count in zip(found.classes, found.windows_per_class(), strict=True):
+    counts = dict(zip(found.classes, found.windows_per_class(), strict=True))
+    if as_json:
+        windows_per_class = {str(name): int(count) for name, count in counts.items()}
+        print_json({"folder": str(found.folder), "windows": len(found.labels), "windows_per_class": windows_per_class})
+        return
+    for name, count in counts.items():
         typer.echo(f"{name:<30} {count:12,} windows   {count / len(found.labels):6.1%}")
     typer.echo(f"wrote {found.folder / 'labels.npy'}, probabilities.npy and classes.json")
 
@@ -349,7 +410,7 @@ def _reading_of_targets(reading: dict[str, Any], source: Recordings) -> dict[str
     return found
 
 
-def _report(outcome: JobOutcome) -> None:
+def _report(outcome: JobOutcome, as_json: bool) -> None:
     """Write the report; print accuracies, what was undone, and where to look."""
     from transpl.jobs.folder import recording_failure
     from transpl.report import write_report
@@ -357,6 +418,11 @@ def _report(outcome: JobOutcome) -> None:
     with recording_failure(outcome.folder):
         write_report(outcome.folder)
     metrics = outcome.metrics or {}
+    if as_json:
+        notes = {"undone": list(outcome.undone), "warnings": list(outcome.warnings)}
+        page = str(outcome.folder / "report.html")
+        print_json({"folder": str(outcome.folder), "metrics": metrics, **notes, "report": page})
+        return
     estimate = metrics.get("estimated_accuracy")
     if estimate:
         low, high = 100 * estimate["low"], 100 * estimate["high"]
@@ -377,9 +443,11 @@ def _report(outcome: JobOutcome) -> None:
             )
     if given := metrics.get("labels_given"):
         typer.echo(f"the {given} windows that you labelled are not scored")
+    for sentence in outcome.warnings:
+        typer.echo(f"warning: {sentence}")
     for sentence in outcome.undone or (("Nothing was undone.",) if estimate else ()):
         typer.echo(sentence)
-    if estimate and estimate["accuracy"] < _LOW:
+    if outcome.warnings:
         few = outcome.folder / "few.csv"
-        typer.echo(f"that is low: label some windows (transpl review --model {outcome.folder} --out {few})")
+        typer.echo(f"label some windows and adapt again: transpl review --model {outcome.folder} --out {few}")
     typer.echo(f"open {outcome.folder / 'report.html'}")

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from transpl._utils.locks import writing
-from transpl.cli.options import log, read_settings, split_names
+from transpl.cli.command import CHOICE, FILES, Command
+from transpl.cli.options import AsJson, log, print_json, read_settings, split_assignments, split_names
 
 app = typer.Typer(no_args_is_help=True, help="Prepare data sets and look at them.")
 
@@ -34,25 +35,30 @@ Force = Annotated[bool, typer.Option("--force", help="Do it again; replace what 
 Name = Annotated[str, typer.Option(help="Name of the prepared data set.")]
 
 
-@app.command("list", epilog="Example: `transpl datasets list`")
-def list_() -> None:
+@app.command("list", cls=Command, epilog="Example: `transpl datasets list`")
+def list_(as_json: AsJson = False) -> None:
     """Show what can be loaded now, what can be prepared, and where it is kept."""
-    from transpl.datasets.catalogue import datasets_table
+    from transpl.datasets.catalogue import datasets_as_json, datasets_table
     from transpl.datasets.prepared import data_home
 
+    if as_json:
+        print_json({"datasets": datasets_as_json(), "kept_in": str(data_home())})
+        return
     _print(datasets_table())
     typer.echo(f"kept in {data_home()} (TRANSPL_DATA changes that)")
 
 
-@app.command(epilog="Example: `transpl datasets prepare ucihar`")
+@app.command(cls=Command, epilog="Example: `transpl datasets prepare ucihar`")
 def prepare(
     name: Annotated[str, typer.Argument(help="ucihar, wisdm, hhar or ptb.")],
     source: Annotated[
         Path | None, typer.Option("--from", help="The archive or the unpacked folder, if you have it already.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Use what was downloaded before; no network.")] = False,
-    normalise: Annotated[str, typer.Option(help="none (the paper), per_domain_train or per_split.")] = "none",
-    option: Annotated[list[str] | None, typer.Option(help="name=value for this data set; repeat for more.")] = None,
+    normalise: Annotated[str, typer.Option(help="none (the paper), domain or per_split.")] = "none",
+    option: Annotated[
+        list[str] | None, typer.Option(help="name=value for this data set.", callback=split_assignments)
+    ] = None,
     force: Force = False,
 ) -> None:
     """Make a public data set from its raw files; downloads them unless told where they are."""
@@ -70,25 +76,32 @@ def prepare(
     typer.echo(npz)
 
 
-@app.command(epilog="Example: `transpl datasets info ucihar --html ucihar.html`")
+@app.command(cls=Command, epilog="Example: `transpl datasets info ucihar --html ucihar.html`")
 def info(
     name: Annotated[str, typer.Argument(help="A prepared data set, watch or synthetic.")],
     html: Annotated[Path | None, typer.Option(help="Also write a page with example windows.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the card of a data set: origin, rule, counts, class proportions per domain."""
     from transpl.datasets.catalogue import card_of, card_text
 
     card = card_of(name)
-    _print(card_text(card))
+    if as_json:
+        print_json(card)
+    else:
+        _print(card_text(card))
     if html is not None:
         from transpl.datasets import load
         from transpl.datasets.card_page import write_card_page
 
         write_card_page(card, load(name), html)
-        typer.echo(f"open {html}")
+        if not as_json:
+            typer.echo(f"open {html}")
 
 
-@app.command("import", epilog="Example: `transpl datasets import data/HAR --format adatime --name har-adatime`")
+@app.command(
+    "import", cls=Command, epilog="Example: `transpl datasets import data/HAR --format adatime --name har-adatime`"
+)
 def import_(
     folder: Annotated[Path, typer.Argument(help="Folder with `train_<id>.pt` or `USER<id>_trainX.pkl` files.")],
     format: Annotated[Format, typer.Option(help="Whose files they are.")],
@@ -124,14 +137,17 @@ def import_(
     typer.echo(npz)
 
 
-@app.command(epilog="Example: `transpl datasets make recordings --name mine --label-col activity --time-col t`")
+@app.command(
+    cls=Command, epilog="Example: `transpl datasets make recordings --name mine --label-col activity --time-col t`"
+)
 def make(
     folder: Annotated[Path, typer.Argument(help="Folder with csv or parquet files, or one such file.")],
     name: Name,
     label_col: Annotated[str, typer.Option(help="Column with the class.")],
     domain_col: Annotated[str | None, typer.Option(help="Column that names the domain (user, device).")] = None,
     domain_from: Annotated[
-        str | None, typer.Option(help="Without such a column: file or folder. Default: file.")
+        str | None,
+        typer.Option(help="Without such a column: file or folder. Default: file.", rich_help_panel=FILES),
     ] = None,
     time_col: Annotated[
         str | None, typer.Option(help="Column with the time; gaps cut windows. Rows must be sorted by it.")
@@ -141,17 +157,28 @@ def make(
         str | None, typer.Option(help="Channel columns, comma-separated. Default: all columns of numbers left.")
     ] = None,
     window: Annotated[int, typer.Option(min=1, help="Window length in samples.")] = 128,
-    step: Annotated[int | None, typer.Option(min=1, help="Samples between windows. Default: half a window.")] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Resample to so many samples per unit of time. Default: leave as it is.")
+    step: Annotated[
+        int | None,
+        typer.Option(min=1, help="Samples between windows. Default: half a window.", rich_help_panel=FILES),
     ] = None,
-    gap: Annotated[float | None, typer.Option(help="A longer time step cuts. Default: 1.5 usual ones.")] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Resample to so many samples per unit of time. Default: leave as it is.", rich_help_panel=FILES
+        ),
+    ] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="A longer time step cuts. Default: 1.5 usual ones.", rich_help_panel=FILES)
+    ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="by_group: whole recordings test; by_time: their last part. Default: by_group if it can be."),
+        typer.Option(
+            help="by_group: whole recordings test; by_time: their last part. Default: by_group if it can be.",
+            rich_help_panel=CHOICE,
+        ),
     ] = None,
-    test_share: Annotated[float, typer.Option(help="Share of the test part.")] = 0.3,
-    seed: Annotated[int, typer.Option(help="Of the choice of test recordings.")] = 0,
+    test_share: Annotated[float, typer.Option(help="Share of the test part.", rich_help_panel=CHOICE)] = 0.3,
+    seed: Annotated[int, typer.Option(help="Of the choice of test recordings.", rich_help_panel=CHOICE)] = 0,
     force: Force = False,
 ) -> None:
     """Make a data set of your own recordings: one row per time step, one column per channel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -13,23 +14,21 @@ from typing import Any, NoReturn
 import typer
 
 from transpl._utils.errors import OUT_OF_SPACE, InputError
+from transpl._utils.progress import display
 from transpl.cli.options import log
 
 # Typer exports only this subclass of click's UsageError, and some versions bring their own copy of click.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
 _INTERRUPTED = 130
 _TERMINATED = 128 + signal.SIGTERM
-_AFTER_INTERRUPTION = (
-    "Run the same command again: adapt, bench, demo and label go on from what they have saved; "
-    "other commands start again."
-)
+_RESUMABLE = ("adapt", "bench", "demo", "label")
 
 
 def run_and_exit(command: Callable[[], int | None]) -> NoReturn:
     """Run a command line that returns its exit code or raises."""
     warnings.showwarning = lambda message, *_, **__: log(f"note: {message}")
     try:
-        with _sigterm_exits():
+        with _sigterm_exits(), display(True):
             code = command() or 0
     except InputError as error:
         _fail(str(error), code=2)
@@ -41,16 +40,19 @@ def run_and_exit(command: Callable[[], int | None]) -> NoReturn:
         _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} See {_command_of(error)} --help.", code=2)
     except SystemExit as leaving:
         if leaving.code == _TERMINATED:
-            log(f"interrupted. {_AFTER_INTERRUPTION}")
+            _say_how_to_go_on()
         raise
     except OSError as error:
         _fail(_file_error(error), code=1)
+    except KeyboardInterrupt:  # before or after the command itself, as typer takes those inside
+        _say_how_to_go_on()
+        sys.exit(_INTERRUPTED)
     except typer.Abort as error:  # what typer makes of an EOFError
         _fail(f"EOFError: {error.__cause__}", code=1)
     except RuntimeError as error:
         _fail(f"{type(error).__name__}: {error}", code=1)
     if code == _INTERRUPTED:
-        log(f"interrupted. {_AFTER_INTERRUPTION}")
+        _say_how_to_go_on()
     sys.exit(code)
 
 
@@ -75,8 +77,14 @@ def _command_of(error: Any) -> str:
     return " ".join(["transpl", *command])
 
 
+def _say_how_to_go_on() -> None:
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    how = "goes on where this one stopped" if command in _RESUMABLE else "starts again"
+    typer.echo(f"interrupted. The same command {how}: {shlex.join(['transpl', *sys.argv[1:]])}", err=True)
+
+
 def _fail(message: str, code: int) -> NoReturn:
-    log(f"error: {' '.join(message.split())}")
+    typer.echo(f"error: {' '.join(message.split())}", err=True)  # even with --quiet
     sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,23 +11,29 @@ import typer
 
 from transpl._utils.errors import invalid
 from transpl._utils.locks import writing
+from transpl.cli.command import CHOICE, FIGURE, FILES, METHOD
 from transpl.cli.options import (
     REMEMBERED,
+    AsJson,
     Columns,
     Device,
     DomainColumn,
     GroupColumn,
     ModelFolder,
     OnlyDomain,
+    Plugins,
     Step,
     Threads,
     TimeColumn,
     Window,
     log,
     model_and_reader,
+    print_json,
     read_settings,
     reading_options,
     refuse_to_replace,
+    split_assignments,
+    split_commas,
 )
 
 if TYPE_CHECKING:
@@ -39,12 +44,16 @@ if TYPE_CHECKING:
 _DRIFTED = 3  # exit code
 
 
-def report(folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench.")]) -> None:
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench; or a CSV of --save-lines.")],
+) -> None:
     """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
-    from transpl.benchmark import Store, read_leaderboard
+    from transpl.benchmark import Store, leaderboard_of_lines, read_leaderboard
     from transpl.report import write_leaderboard, write_report
 
-    if not Store(folder).is_used:
+    if folder.is_file():
+        typer.echo(write_leaderboard(leaderboard_of_lines([folder]), folder.with_suffix(".html")))
+    elif not Store(folder).is_used:
         typer.echo(write_report(folder))
     else:
         typer.echo(write_leaderboard(read_leaderboard(folder), folder))
@@ -55,11 +64,21 @@ def figure(
     folder: Annotated[Path, typer.Argument(help="Folder written by bench, or by adapt or demo.")],
     dataset: Annotated[str | None, typer.Option(help="Of a benchmark: this data set.")] = None,
     pairs: Annotated[
-        list[str] | None, typer.Option(help="Of a benchmark: as 2-11; may be repeated. Default: all, or the first.")
+        list[str] | None,
+        typer.Option(help="Of a benchmark: as 2-11,6-23. Default: all, or the first.", callback=split_commas),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a benchmark: runs of this seed. Default: the smallest.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of a benchmark: runs of this seed. Default: the smallest.", rich_help_panel=CHOICE),
+    ] = None,
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Of a benchmark: runs with this setting, as patch_length=16.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Of a benchmark: runs with this setting, as patch_length=16.",
+            callback=split_assignments,
+            metavar="NAME=VALUE",
+        ),
     ] = None,
     window: Annotated[
         int | None, typer.Option(help="likelihoods: number of the target window. Default: a telling one.")
@@ -68,14 +87,26 @@ def figure(
         str | None, typer.Option(help="likelihoods, corruption: name, or number from 0. Default of corruption: 6.")
     ] = None,
     noise: Annotated[
-        str | None, typer.Option(help="corruption: levels in standard deviations of the channel, as 0,0.5,1,2.")
+        str | None,
+        typer.Option(
+            help="corruption: levels in standard deviations of the channel, as 0,0.5,1,2.", rich_help_panel=FIGURE
+        ),
     ] = None,
-    noise_seeds: Annotated[int | None, typer.Option(min=1, help="corruption: draws of the noise. Default: 3.")] = None,
-    order: Annotated[int | None, typer.Option(min=2, help="entropy: values per pattern. Default: 3.")] = None,
-    delay: Annotated[int | None, typer.Option(min=1, help="entropy: steps between them. Default: 1.")] = None,
+    noise_seeds: Annotated[
+        int | None, typer.Option(min=1, help="corruption: draws of the noise. Default: 3.", rich_help_panel=FIGURE)
+    ] = None,
+    order: Annotated[
+        int | None, typer.Option(min=2, help="entropy: values per pattern. Default: 3.", rich_help_panel=FIGURE)
+    ] = None,
+    delay: Annotated[
+        int | None, typer.Option(min=1, help="entropy: steps between them. Default: 1.", rich_help_panel=FIGURE)
+    ] = None,
     context: Annotated[
         str | None,
-        typer.Option(help="codes, entropy: decode a code alone (default), or where it occurs in the source."),
+        typer.Option(
+            help="codes, entropy: decode a code alone (default), or where it occurs in the source.",
+            rich_help_panel=FIGURE,
+        ),
     ] = None,
 ) -> None:
     """Draw a figure of the paper from saved results: a page to open, its data as JSON, and what is to be seen.
@@ -103,25 +134,34 @@ def figure(
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show this method, its settings and presets.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    plugins: Plugins = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show the adaptation methods that can be compared, or everything about one of them."""
-    from transpl.methods.registry import entry, names
-
-    found: Any = [entry(each).description() for each in names()] if name is None else entry(name).description()
-    if as_json:
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return
     from rich.console import Console
 
-    if name is None:
-        columns = ("name", "family", "needs", "reference")
-        parts: list[RenderableType] = [_table(columns, [[each[column] for column in columns] for each in found])]
+    if name is None and not plugins and not as_json:
+        from transpl.methods.listing import listed_methods  # needs neither torch nor seconds
+
+        parts: list[RenderableType] = [_method_table([each._asdict() for each in listed_methods()])]
     else:
-        parts = _method_view(found)
+        from transpl.benchmark.plugins import import_plugins
+        from transpl.methods.registry import entry, names
+
+        import_plugins(plugins or ())
+        found: Any = [entry(each).description() for each in names()] if name is None else entry(name).description()
+        if as_json:
+            print_json(found)
+            return
+        parts = [_method_table(found)] if name is None else _method_view(found)
     console = Console(soft_wrap=False)
     for part in parts:
         console.print(part)
+
+
+def _method_table(methods: list[dict[str, str]]) -> RenderableType:
+    columns = ("name", "family", "needs", "reference")
+    return _table(columns, [[each[column] for column in columns] for each in methods])
 
 
 def _method_view(method: dict[str, Any]) -> list[RenderableType]:
@@ -162,17 +202,29 @@ def monitor(
     reference: Annotated[
         Path | None, typer.Option(help="Recordings that you trust, to compare with instead of the model's source.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout.")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="Also write the JSON to this file.")] = None,
     level: Annotated[float, typer.Option(help="If nothing has changed, this share of recordings stays inside.")] = 0.99,
     block: Annotated[
-        int, typer.Option(min=1, help="Consecutive windows that belong together, where neighbours overlap.")
-    ] = 1,
-    shuffles: Annotated[int, typer.Option(min=1, help="Of windows, to find out what chance does.")] = 200,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Consecutive windows that belong together.",
+            show_default="as neighbours overlap",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    shuffles: Annotated[
+        int, typer.Option(min=1, help="Of windows, to find out what chance does.", rich_help_panel=METHOD)
+    ] = 200,
     domain_col: DomainColumn = None,
-    domain: Annotated[str | None, typer.Option(help="Use only these rows of --input.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Use only these rows of --input.", rich_help_panel=FILES)] = None,
     reference_domain: Annotated[
-        str | None, typer.Option(help="Use only these rows of --reference. Default: all of them, whatever --domain is.")
+        str | None,
+        typer.Option(
+            help="Use only these rows of --reference. Default: all of them, whatever --domain is.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     time_col: TimeColumn = None,
     group_col: GroupColumn = None,
@@ -218,7 +270,7 @@ def monitor(
     if out is not None:
         write_json(out, found.as_json())
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        print_json(found.as_json())
     else:
         table = found.table().drop(columns="channel_distance").rename(columns={"left": "band"})
         table["band"] = table["band"].map({True: "left", False: "inside"})

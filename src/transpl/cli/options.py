@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transpl._utils.errors import invalid
+from transpl._utils.progress import is_silent, task
+from transpl.cli.command import CHOICE, FILES, RUNNING
 
 if TYPE_CHECKING:
     from transpl import TransPL
@@ -19,22 +23,45 @@ if TYPE_CHECKING:
 Columns = Annotated[
     str | None, typer.Option(help="Channel columns, comma-separated. Default: all other numeric columns.")
 ]
-DomainColumn = Annotated[str | None, typer.Option(help="Column that names the domain (user, device, patient).")]
+DomainColumn = Annotated[
+    str | None, typer.Option(help="Column that names the domain (user, device, patient).", rich_help_panel=FILES)
+]
 TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
 GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
 Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
-Step = Annotated[int | None, typer.Option(min=1, help="Samples between window starts. Default: half a window.")]
-OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads. Default: the libraries' choice.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Step = Annotated[
+    int | None,
+    typer.Option(min=1, help="Samples between window starts. Default: half a window.", rich_help_panel=FILES),
+]
+OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.", rich_help_panel=FILES)]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="CPU threads. Default: the libraries' choice.", rich_help_panel=RUNNING)
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.", rich_help_panel=RUNNING)]
 ModelFolder = Annotated[Path, typer.Option(help="Folder written by adapt or demo, or by TransPL.save.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For machines: JSON on stdout.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        help="A .py file or installed module that registers further methods. May be repeated.",
+        rich_help_panel=CHOICE,
+    ),
+]
 
 REMEMBERED = ("domain_col", "group_col", "time_col")  # columns of the source that new recordings may lack
+_NEXT_ASSIGNMENT = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")
 
 
 def log(line: str) -> None:
-    """Write a line to stderr; stdout is for results."""
-    typer.echo(line, err=True)
+    """Write a note to stderr, unless `--quiet`; stdout is for results."""
+    if not is_silent():
+        typer.echo(line, err=True)
+
+
+def print_json(value: Any) -> None:
+    """Write plain values to stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def reading_options(
@@ -55,7 +82,8 @@ def read_and_log(path: Path, **reading: Any) -> Recordings:
     """Read recordings, and say what was read."""
     from transpl.datasets.recordings.reading import read_recordings
 
-    recordings = read_recordings(path, **reading)
+    with task(f"reading {path.name}", None):
+        recordings = read_recordings(path, **reading)
     log(recordings.description)
     for warning in recordings.warnings:
         log(f"note: {warning}")
@@ -91,6 +119,33 @@ def refuse_to_replace(recordings: Sequence[Path | None], out: Path | None) -> No
 def split_names(text: str | None) -> list[str] | None:
     """Split comma-separated names."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def split_commas(values: list[str] | None) -> list[str] | None:
+    """Make one list of an option's values, each of which may be a list with commas."""
+    if values is None:
+        return None
+    return [part for value in values for part in split_names(value) or ()]
+
+
+def split_assignments(values: list[str] | None) -> list[str] | None:
+    """Make one list of an option's values such as a=1,b=2; a comma inside a value stays."""
+    if values is None:
+        return None
+    return [part.strip() for value in values for part in _NEXT_ASSIGNMENT.split(value) if part.strip()]
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """Read a number of seeds, 3 for 0, 1 and 2, or seeds with commas between them."""
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        numbers = []
+    is_list = "," in text
+    if not numbers or min(numbers) < (0 if is_list else 1) or len(set(numbers)) < len(numbers):
+        expected = "how many (3 is 0, 1 and 2), or a list as 0,1,2"
+        raise invalid("--seeds", expected=expected, got=repr(text), advice="Correct it.")
+    return tuple(numbers) if is_list else tuple(range(numbers[0]))
 
 
 def read_settings(texts: Sequence[str] | None, option: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from scipy.special import log_softmax, logsumexp
 
 from transpl._utils.errors import invalid
 from transpl._utils.layout import below, check_arrays, check_facts, check_numbers
+from transpl._utils.progress import task, tracked
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
 from transpl.council.seats import Seat, SourceSeats, prefixed, under
@@ -96,6 +97,8 @@ class Council:
         What `adapt` found and undoes.
     estimate : AccuracyEstimate or None
         The estimated accuracy on the target.
+    lacks_classes : bool
+        Whether `adapt` noticed that the target lacks classes of the source.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Council:
     def __init__(self, settings: CouncilSettings | None = None) -> None:
         self.settings = CouncilSettings() if settings is None else settings
         self.n_classes = 0
+        self.lacks_classes = False
         self.shifts: ShiftSearch | None = None
         self.estimate: AccuracyEstimate | None = None
         self._source_shares: Floats = np.zeros(0)
@@ -265,7 +269,7 @@ class Council:
 
     def _forget_target(self) -> None:
         self.shifts, self.estimate, self._votes, self._target_scalers, self._relearned = None, None, None, {}, {}
-        self._used = self._source
+        self._used, self.lacks_classes = self._source, False
 
     def _checked(self, info: TargetInfo | None, n: int) -> TargetInfo:
         """Check `info`, and extend known labels to all windows of their groups (by majority)."""
@@ -301,14 +305,15 @@ class Council:
 
     def _find_shifts(self, source: Labelled, target: Windows) -> None:
         settings = self.settings
-        self.shifts = find_shift(
-            source.windows,
-            source.y,
-            target,
-            channel_names=settings.channel_names,
-            triads=settings.triads,
-            allow=settings.undo,
-        )
+        with task("looking for shifts of the sensors", None):
+            self.shifts = find_shift(
+                source.windows,
+                source.y,
+                target,
+                channel_names=settings.channel_names,
+                triads=settings.triads,
+                allow=settings.undo,
+            )
         if any(shift.dead for shift in self.shifts.shifts):  # seats must learn without what is dead in the target
             blank = Windows(self.shifts.undo_source(source.windows.in_memory().values), source.windows.lengths)
             self._used = SourceSeats.learn(Labelled(blank, source.y, source.n_classes), self.settings)
@@ -318,13 +323,15 @@ class Council:
         rows = self._rows(target, adapting=True)
         from_source = answers = self._answers(rows)
         heard = self._seats_to_hear(rows)
+        self.lacks_classes = not heard.all()
         votes, q = join(from_source, self._source_shares, info, heard=heard)
         axes = {
             at: PrincipalAxes.fit(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM
         }
         several = info.groups is not None and (info.groups != info.groups[0]).any()
         fold = folds(len(target), info.groups if several else None, self.settings.random_state)
-        for _ in range(_RELEARNING_ROUNDS if axes and heard.all() else 0):
+        rounds = _RELEARNING_ROUNDS if axes and heard.all() else 0
+        for _ in tracked(range(rounds), "learning from the target, rounds", rounds):
             learnt = {at: relearn(axes[at], rows[at], q, fold) for at in axes}
             self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
             answers = np.concatenate([from_source, np.stack([answer for _, answer in learnt.values()])])
@@ -355,7 +362,11 @@ class Council:
 
     def _seat_answers(self, windows: Windows) -> Floats:
         """Return the answers of all seats, (S, n, K), computed a chunk of windows at a time."""
-        parts = [self._answers(self._rows(self.undo_shifts(part))) for _, part in windows.chunks(CHUNK)]
+        parts = []
+        with task("labelling windows", len(windows)) as update:
+            for rows, part in windows.chunks(CHUNK):
+                parts.append(self._answers(self._rows(self.undo_shifts(part))))
+                update(rows.stop)
         return np.concatenate(parts, axis=1)
 
     def _rows(self, windows: Windows, adapting: bool = False) -> list[NDArray]:

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.cluster import KMeans
 
 from transpl._utils.errors import check_int, invalid
 from transpl.markov import SourceCodes, TransitionCounts, transport_cost
@@ -180,5 +179,7 @@ def _centres(patches: NDArray[np.float64], n_codes: int, seed: int) -> NDArray[n
     different = np.unique(patches, axis=0)
     if len(different) <= n_codes:
         return different
+    from sklearn.cluster import KMeans  # loads slowly, and labelling needs none of it
+
     found = KMeans(n_codes, n_init=1, max_iter=50, random_state=seed).fit(patches)
     return np.asarray(found.cluster_centers_, np.float64)

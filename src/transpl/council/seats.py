@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.layout import below
+from transpl._utils.progress import task
 from transpl.council import witnesses
 from transpl.council.settings import CouncilSettings
 from transpl.council.views import RowScaler, SignalScaler
@@ -118,10 +119,13 @@ class SourceSeats:
     def learn(cls, source: Labelled, settings: CouncilSettings) -> Self:
         """Let every witness learn in every view."""
         scalers = {view: SignalScaler.fit(view, source.windows) for view in settings.views}
-        seats = []
-        for view, scaler in scalers.items():
-            viewed = scaler.transform(source.windows)
-            seats += [Seat.learn(name, view, viewed, source, settings.random_state) for name in settings.witnesses]
+        seats: list[Seat] = []
+        with task("learning from the source, witnesses", len(scalers) * len(settings.witnesses)) as update:
+            for view, scaler in scalers.items():
+                viewed = scaler.transform(source.windows)
+                for name in settings.witnesses:
+                    seats.append(Seat.learn(name, view, viewed, source, settings.random_state))
+                    update(len(seats))
         return cls(scalers, seats)
 
     @classmethod

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from transpl._utils.errors import invalid
 from transpl.datasets.cards import refuse_second_scaling
 from transpl.datasets.dataset import Dataset, Domain, normalised
+from transpl.datasets.frames import from_sktime
 from transpl.datasets.prepared import data_home, load_prepared
 from transpl.datasets.recipes.synthetic import make_shifted
 from transpl.datasets.recipes.watch import load_watch, watch_available
 
-__all__ = ["BUILT_IN", "RECIPES", "Dataset", "Domain", "load", "make_shifted", "names", "normalised"]
+__all__ = ["BUILT_IN", "RECIPES", "Dataset", "Domain", "from_sktime", "load", "make_shifted", "names", "normalised"]
 
 BUILT_IN: dict[str, Callable[[], Dataset]] = {"synthetic": make_shifted, "watch": load_watch}
 RECIPES = ("ucihar", "wisdm", "hhar", "ptb")  # public sets, each with a module in transpl.datasets.recipes
@@ -28,7 +29,7 @@ def load(name: str, *, normalise: str = "none", source: int | None = None) -> Da
     ----------
     name : str
         One of `names()`.
-    normalise : {"none", "per_domain_train", "source_stats", "per_split"}
+    normalise : {"none", "domain", "source_stats", "per_split"}
         How to scale the channels; see `normalised`. A file that is stored scaled is not scaled again.
     source : int, optional
         The source domain; required by "source_stats".
@@ -40,7 +41,7 @@ def load(name: str, *, normalise: str = "none", source: int | None = None) -> Da
     Examples
     --------
     >>> from transpl import datasets
-    >>> data = datasets.load("synthetic", normalise="per_domain_train")
+    >>> data = datasets.load("synthetic", normalise="domain")
     >>> data.class_names
     ('class_0', 'class_1', 'class_2')
     """

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
-from transpl._utils.files import read_json, read_npy_header, read_npz, third_party, write_json
+from transpl._utils.files import read_json, read_npy_header, read_npz, require_regular, third_party, write_json
 from transpl._utils.hashing import hash_file
 from transpl.datasets.dataset import TEST, TRAIN, check_class_indices, check_integers
 from transpl.datasets.prepared import KEYS, as_names
@@ -156,6 +156,7 @@ def card_or_contents(npz: Path) -> dict[str, Any]:
         card = read_card(npz)
         check_card(npz, card)
         return card
+    require_regular(npz)
     empty = {key: kind() for key, kind in _FIELDS.items()}
     notes = ["There is no card beside the file, so its origin is unknown."]
     return {**empty, "name": npz.stem, "notes": notes, "npz_sha256": hash_file(npz), **contents(npz)}
@@ -206,9 +207,12 @@ def contents(npz: Path) -> dict[str, Any]:
 
 def _window_length(npz: Path) -> int:
     """Read the number of time steps from the header of X."""
-    with third_party(npz, "no readable X in it", _AGAIN), zipfile.ZipFile(npz) as archive:
-        with archive.open("X.npy") as stream:
-            shape, _ = read_npy_header(stream)
+    with (
+        third_party(npz, "no readable X in it", _AGAIN),
+        zipfile.ZipFile(npz) as archive,
+        archive.open("X.npy") as stream,
+    ):
+        shape, _ = read_npy_header(stream)
     if len(shape) != 3:
         raise unreadable_file(npz, problem=f"X has shape {shape}, not (n, channels, time)", advice=_AGAIN)
     return shape[-1]

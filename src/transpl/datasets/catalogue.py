@@ -38,7 +38,15 @@ def datasets_table() -> Table:
     table.add_column("name", no_wrap=True, style="bold")
     table.add_column("state", no_wrap=True)
     table.add_column("what", overflow="fold")
-    ready = names()
+    for row in datasets_as_json():
+        options = "".join(f"\n  --option {key}=...: {line}" for key, line in row["options"].items())
+        table.add_row(Text(row["name"]), row["state"], Text(row["what"] + options))
+    return table
+
+
+def datasets_as_json() -> list[dict[str, Any]]:
+    """List every data set as plain values: name, state, what it is, and options of `prepare`."""
+    rows, ready = [], names()
     for name in dict.fromkeys([*BUILT_IN, *RECIPES, *ready]):
         if name in BUILT_IN:
             state, words = ("ready" if name in ready else "not installed"), _BUILT_IN_TITLES[name]
@@ -47,10 +55,9 @@ def datasets_table() -> Table:
         else:
             recipe = recipe_for(name)
             state, words = "to prepare", f"{recipe.title}. Licence: {recipe.licence}"
-        if name in RECIPES:
-            words += "".join(f"\n  --option {key}=...: {line}" for key, line in recipe_for(name).options.items())
-        table.add_row(Text(name), state, Text(words))
-    return table
+        options = dict(recipe_for(name).options) if name in RECIPES else {}
+        rows.append({"name": name, "state": state, "what": words, "options": options})
+    return rows
 
 
 def _state_of_file(name: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from transpl._utils.errors import check_choice, invalid
 from transpl.windows import plain_array
 
 TRAIN, TEST = 0, 1
-RULES = ("none", "per_domain_train", "source_stats", "per_split")  # of normalised()
+RULES = ("none", "domain", "source_stats", "per_split")  # of normalised()
 _CONSTANT = 1e-7  # a spread below this part of a channel's largest value is float32 rounding
 
 
@@ -176,12 +176,12 @@ def normalised(dataset: Dataset, rule: str = "none", source: int | None = None) 
     Parameters
     ----------
     dataset : Dataset
-    rule : {"none", "source_stats", "per_domain_train", "per_split"}
+    rule : {"none", "source_stats", "domain", "per_split"}
         Whose statistics are used:
 
         - "none": the values stay as they are (the paper).
         - "source_stats": the train part of `source`, for all domains. The shift in scale stays in the data.
-        - "per_domain_train": each domain's own train part. Leaks nothing, because a method is given the target's
+        - "domain": each domain's own train part. Leaks nothing, because a method is given the target's
           train windows anyway.
         - "per_split": each part of each domain by itself (AdaTime). Leaks mean and spread of the test part.
     source : int, optional
@@ -197,7 +197,7 @@ def normalised(dataset: Dataset, rule: str = "none", source: int | None = None) 
         return dataset
     if rule == "source_stats":
         if source not in dataset.domains:
-            advice = "Name the source domain, or choose per_domain_train."
+            advice = "Name the source domain, or choose domain."
             expected = f"one of {', '.join(map(str, dataset.domains))}"
             raise invalid("source", expected=expected, got=repr(source), advice=advice)
         return replace(dataset, X=_scaled(dataset.X, _statistics(dataset, source, TRAIN)))

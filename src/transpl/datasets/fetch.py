@@ -20,6 +20,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from transpl._utils.errors import InputError, UnreadableFile, unreadable_file
 from transpl._utils.files import replacing, write_text
 from transpl._utils.hashing import hash_file
+from transpl._utils.progress import PlainLines, is_silent
 from transpl.datasets.recipe import Log, RemoteFile
 from transpl.datasets.unpack import is_archive_as_named
 
@@ -229,12 +230,40 @@ class _Bar:
         self._progress.refresh()
 
 
+class _Lines:
+    """The same interface for plain lines, outside a terminal."""
+
+    def __init__(self, lines: PlainLines) -> None:
+        self._lines = lines
+
+    @property
+    def total(self) -> int | None:
+        return self._lines.total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._lines.total = size or None
+
+    def update(self, size: int) -> None:
+        self._lines.update(self._lines.done + size)
+
+    def reset(self) -> None:
+        self._lines.update(0)
+
+    def close(self) -> None:
+        pass
+
+
 @contextmanager
-def _progress_bar(title: str, *, shown: bool) -> Iterator[_Bar | bool]:
+def _progress_bar(title: str, *, shown: bool) -> Iterator[_Bar | _Lines | bool]:
     """Yield a bar, or False, which makes pooch draw none."""
     console = Console(stderr=True)
-    if not (shown and console.is_terminal):
+    if not shown or is_silent():
         yield False
+        return
+    if not console.is_terminal:
+        with PlainLines(f"downloading {title}, bytes", None) as lines:
+            yield _Lines(lines)
         return
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(TextColumn("{task.description}"), *columns, console=console, transient=True) as progress:

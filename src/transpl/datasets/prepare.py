@@ -16,6 +16,7 @@ from transpl._utils.errors import InputError, UnreadableFile, check_choice, inva
 from transpl._utils.files import naming
 from transpl._utils.hashing import hash_bytes, hash_file
 from transpl._utils.locks import writing
+from transpl._utils.progress import task
 from transpl.datasets import BUILT_IN, RECIPES
 from transpl.datasets.cards import Provenance, card_path, check_card, publish, read_card
 from transpl.datasets.dataset import RULES, normalised
@@ -62,7 +63,7 @@ def prepare(
         Use earlier downloads only.
     options : mapping, optional
         Options of the recipe, as `transpl datasets list` shows them.
-    normalise : {"none", "per_domain_train", "per_split"}
+    normalise : {"none", "domain", "per_split"}
         Store the values scaled; see `normalised`.
     force : bool
         Prepare it again even if it exists, and replace a file that was made otherwise.
@@ -247,7 +248,8 @@ def _is_prepared(
 
 
 def _build(recipe: Recipe, raw: Path, scratch: Path, options: dict[str, Any], log: Log) -> Built:
-    built = _build_windows(recipe, raw, scratch, options, log)
+    with task(f"building {recipe.name}", None):
+        built = _build_windows(recipe, raw, scratch, options, log)
     for note in built.notes:
         log(f"{recipe.name}: {note}")
     log(f"{recipe.name}: {len(built.dataset):,} windows of {len(built.dataset.domains)} domains")

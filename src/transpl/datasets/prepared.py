@@ -23,6 +23,7 @@ from transpl.datasets.dataset import Dataset
 from transpl.datasets.pairs import pairs_for
 
 KEYS = ("X", "y", "domain", "split", "class_names", "channel_names")
+_LAST_CHARACTER = 0x10FFFF  # of Unicode; 0xD800 to 0xDFFF are none
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -103,10 +104,14 @@ def as_names(key: str, array: NDArray[Any]) -> tuple[str, ...]:
 
 def as_str(key: str, array: NDArray[Any]) -> NDArray[Any]:
     """Return bytes as text, anything else as it is; text that could not be written as UTF-8 is refused."""
-    try:
-        text = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
-        if text.dtype.kind == "U":
-            "".join(text.ravel().tolist()).encode("utf-8")
-    except ValueError:
-        raise invalid(key, expected="text", got="bytes that are not UTF-8", advice="Write it as text.") from None
-    return text
+    advice = "Write it as text."
+    if array.dtype.kind == "S":
+        try:
+            return np.char.decode(array, "utf-8")
+        except UnicodeError:
+            raise invalid(key, expected="text", got="bytes that are not UTF-8", advice=advice) from None
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(-1).view(np.uint32)
+        if ((codes > _LAST_CHARACTER) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
+            raise invalid(key, expected="text", got="numbers that stand for no character", advice=advice)
+    return array

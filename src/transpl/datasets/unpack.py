@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
+from transpl._utils.files import require_regular
 
 MAX_BYTES = 64 << 30
 MAX_FILES = 500_000
@@ -65,8 +66,8 @@ def unpacked(source: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_file
     plain files are linked (copied where links are not possible) into `folder`.
     """
     source, folder, shown = Path(source), Path(folder), str(source)
-    if not source.exists():
-        raise unreadable_file(source, problem="no such file", advice="Check the path.")
+    if not source.is_dir():
+        require_regular(source)
     if not os.access(source, os.R_OK):
         raise unreadable_file(source, problem="it may not be read", advice="Change its permissions.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

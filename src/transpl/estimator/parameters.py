@@ -43,7 +43,7 @@ _OWN = {
     "device": '"auto" (CUDA if there is any), "cpu", "cuda" or "cuda:1"',
     "devices": "number of devices that train data-parallel",
     "checkpoint_dir": "folder from which an interrupted `fit` or `adapt` resumes; None keeps no checkpoints",
-    "verbose": "show a progress bar",
+    "verbose": "show progress on stderr",
 }
 _ONLY_PAPER = (*(_OF_PAPER.keys() - _OWN.keys() - set(_OF_BOTH)), "device", "devices", "checkpoint_dir", "verbose")
 _ONLY_PLUS = ("witnesses", "views", "undo", "triads")

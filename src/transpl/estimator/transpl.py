@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from transpl._utils.errors import check_choice, invalid, require_deep, unreadable_file
 from transpl._utils.layout import check_facts
 from transpl._utils.locks import one_thread_at_a_time
+from transpl.estimator.callbacks import CallbackSupportMixin, reported_fit, with_callbacks
 from transpl.estimator.parameters import (
     EFFECTIVE_AT_ONCE,
     OF_THE_MACHINE,
@@ -49,14 +51,14 @@ from transpl.estimator.validation import (
 )
 from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
 from transpl.methods.contract import ExplainableMethod
-from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels
+from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels, overlap
 
 if TYPE_CHECKING:
     from transpl.council import AccuracyEstimate, CouncilExplanation, SeatAccuracy
 
 
 @document_parameters
-class TransPL(ClassifierMixin, BaseEstimator):
+class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Classify windows of a new domain without its labels.
 
     `fit` learns from labelled source windows, `adapt` looks at unlabelled target windows.
@@ -122,6 +124,12 @@ class TransPL(ClassifierMixin, BaseEstimator):
     """
 
     method_: ExplainableMethod
+
+    # As with skada's estimators, meta-estimators pass `sample_domain` on without being asked.
+    __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012  # scikit-learn reads plain class attributes
+    __metadata_request__predict = {"sample_domain": True}  # noqa: RUF012
+    __metadata_request__predict_proba = {"sample_domain": True}  # noqa: RUF012
+    __metadata_request__score = {"sample_domain": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -208,9 +216,17 @@ class TransPL(ClassifierMixin, BaseEstimator):
         self.triads = triads
         self.channel_names = channel_names
 
+    @with_callbacks
     @one_thread_at_a_time
     def fit(
-        self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None, *, sample_domain: Any = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        *,
+        sample_domain: Any = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Learn from the labelled source; with `sample_domain`, also adapt to the target.
 
@@ -225,6 +241,9 @@ class TransPL(ClassifierMixin, BaseEstimator):
             source; variant="plus" needs none.
         sample_domain : (n,) int array, optional
             At least 0 for source rows, negative for target rows, whose `y` is ignored.
+        groups : (n,) array-like, optional
+            Names of the recordings or patients of the rows. Those of target rows are used as in `adapt`, those of
+            source rows not at all.
 
         Returns
         -------
@@ -249,10 +268,15 @@ class TransPL(ClassifierMixin, BaseEstimator):
             source, validation = hold_out(source, seed)
         if method.only_patches:
             warn_truncated_tail(windows, self.patch_length, "X")
-        method.fit_source(source, validation)
-        method.number_source_rows(rows)
-        if is_target.any():
-            method.adapt(windows[is_target])
+        numbers = group_numbers(groups, len(windows))
+        with reported_fit(self, X, y, 1 + int(is_target.any())) as phase:
+            with phase("source"):
+                method.fit_source(source, validation)
+            method.number_source_rows(rows)
+            if is_target.any():
+                with phase("target"):
+                    known = TargetInfo(groups=None if numbers is None else numbers[is_target])
+                    method.adapt(windows[is_target], known)
         # Only a finished fit replaces the last one.
         validate_data(self, X, skip_check_array=True, reset=True)
         self.n_channels_, self.seed_, self.classes_, self.method_ = windows.n_channels, seed, classes, method
@@ -350,7 +374,15 @@ class TransPL(ClassifierMixin, BaseEstimator):
         return alone
 
     @one_thread_at_a_time
-    def predict_proba(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray[np.float64]:
+    def predict_proba(
+        self,
+        X: Any,
+        *,
+        groups: ArrayLike | None = None,
+        smooth: bool = False,
+        sample_domain: Any = None,
+        allow_source: bool = False,
+    ) -> NDArray[np.float64]:
         """Return class probabilities.
 
         Parameters
@@ -359,6 +391,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
             As in `fit`.
         groups, smooth
             As in `adapt`.
+        sample_domain, allow_source
+            Not used. skada's scorers pass them; all windows are labelled as the target's.
 
         Returns
         -------
@@ -369,7 +403,15 @@ class TransPL(ClassifierMixin, BaseEstimator):
         check_choice("smooth", smooth, (True, False))
         return method.predict_proba(windows, group_numbers(groups, len(windows)), smooth)
 
-    def predict(self, X: Any, *, groups: ArrayLike | None = None, smooth: bool = False) -> NDArray:
+    def predict(
+        self,
+        X: Any,
+        *,
+        groups: ArrayLike | None = None,
+        smooth: bool = False,
+        sample_domain: Any = None,
+        allow_source: bool = False,
+    ) -> NDArray:
         """Return the most probable class of each window.
 
         Parameters
@@ -378,6 +420,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
             As in `fit`.
         groups, smooth
             As in `adapt`.
+        sample_domain, allow_source
+            Not used. skada's scorers pass them; all windows are labelled as the target's.
 
         Returns
         -------
@@ -385,6 +429,35 @@ class TransPL(ClassifierMixin, BaseEstimator):
         """
         probabilities = self.predict_proba(X, groups=groups, smooth=smooth)
         return self.classes_[probabilities.argmax(axis=1)]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        smooth: bool = False,
+        sample_domain: Any = None,
+        allow_source: bool = False,
+    ) -> float:
+        """Return the accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : windows
+            As in `fit`.
+        y : (n,) array-like
+            True labels.
+        sample_weight : (n,) array-like, optional
+        groups, smooth, sample_domain, allow_source
+            As in `predict`.
+
+        Returns
+        -------
+        float
+        """
+        return float(accuracy_score(y, self.predict(X, groups=groups, smooth=smooth), sample_weight=sample_weight))
 
     @one_thread_at_a_time
     def pseudo_label(self, X: Any, prior: ArrayLike | dict[Any, float] | None = None) -> PseudoLabels:
@@ -473,7 +546,7 @@ class TransPL(ClassifierMixin, BaseEstimator):
         channel_names: Sequence[str] | None = None,
         level: float = 0.99,
         n_shuffles: int = 200,
-        block: int = 1,
+        block: int | None = None,
     ) -> Drift:
         """Report which channels of new windows moved further from the source than chance would move them.
 
@@ -487,8 +560,11 @@ class TransPL(ClassifierMixin, BaseEstimator):
             As in `explain`.
         level : float, default=0.99
             If nothing has changed, no channel is reported in this share of cases.
-        n_shuffles, block : int
+        n_shuffles : int
             How the chance band is computed; see `transpl.markov.drift.chance_band`.
+        block : int, optional
+            Consecutive windows that belong together. Default: as the overlap of the windows demands; those of the
+            source are taken to overlap as those of `X` do.
 
         Returns
         -------
@@ -497,7 +573,8 @@ class TransPL(ClassifierMixin, BaseEstimator):
         method, windows = self.fitted_method(), self._seen_windows(X, "X")
         trusted = None if reference is None else self._seen_windows(reference, "reference")
         names = self._channel_names(channel_names)
-        return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block)
+        shared = overlap(windows)
+        return method.drift(windows, trusted, names, level=level, n_shuffles=n_shuffles, block=block, overlap=shared)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder (safetensors and JSON, never pickle), without its source rows."""

@@ -170,8 +170,12 @@ def prior_shares(prior: ArrayLike | dict[Any, float] | None, classes: NDArray) -
 def is_table(X: Any) -> bool:
     """Whether X is (n, time): rows of numbers."""
     if isinstance(X, list | tuple):  # perhaps of unequal length: not an array as a whole
-        return np.ndim(X[0]) == 1
-    return np.ndim(X) == 2
+        return _n_axes(X[0]) == 1
+    return _n_axes(X) == 2
+
+
+def _n_axes(X: Any) -> int:
+    return int(X.ndim) if hasattr(X, "ndim") else np.asarray(X).ndim  # numpy does not read a tensor with a gradient
 
 
 def target_rows(sample_domain: Any, n: int) -> NDArray[np.bool_]:

@@ -1,22 +1,28 @@
 """The main job, data in, folder out: for one target and for many, at once or streaming."""
 
-from transpl.jobs.folder import load_model, load_sample
-from transpl.jobs.job import (
-    Job,
-    JobOutcome,
-    Source,
-    check_grouping,
-    from_dataset,
-    from_recordings,
-    hold_out_ends,
-    run,
-)
-from transpl.jobs.many import AdaptedTarget, adapt_many
-from transpl.jobs.many_job import ManyJob, run_many, table_as_text
-from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
-from transpl.jobs.stream import WindowLabels, label_windows
-from transpl.jobs.target import Target, origin_of, predictions_table
-from transpl.jobs.target_files import TargetFile, expand_patterns, is_pattern
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transpl.jobs.folder import load_model, load_sample
+    from transpl.jobs.job import (
+        Job,
+        JobOutcome,
+        Source,
+        check_grouping,
+        from_dataset,
+        from_recordings,
+        hold_out_ends,
+        run,
+    )
+    from transpl.jobs.many import AdaptedTarget, adapt_many
+    from transpl.jobs.many_job import ManyJob, run_many, table_as_text
+    from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
+    from transpl.jobs.stream import WindowLabels, label_windows
+    from transpl.jobs.target import Target, origin_of, predictions_table
+    from transpl.jobs.target_files import TargetFile, expand_patterns, is_pattern
 
 __all__ = [
     "AdaptedTarget",
@@ -47,3 +53,56 @@ __all__ = [
     "run_many",
     "table_as_text",
 ]
+_MODULES = {
+    "folder": (
+        "load_model",
+        "load_sample",
+    ),
+    "job": (
+        "Job",
+        "JobOutcome",
+        "Source",
+        "check_grouping",
+        "from_dataset",
+        "from_recordings",
+        "hold_out_ends",
+        "run",
+    ),
+    "many": (
+        "AdaptedTarget",
+        "adapt_many",
+    ),
+    "many_job": (
+        "ManyJob",
+        "run_many",
+        "table_as_text",
+    ),
+    "review": (
+        "least_confident",
+        "read_labels",
+        "review_job",
+        "review_recordings",
+    ),
+    "stream": (
+        "WindowLabels",
+        "label_windows",
+    ),
+    "target": (
+        "Target",
+        "origin_of",
+        "predictions_table",
+    ),
+    "target_files": (
+        "TargetFile",
+        "expand_patterns",
+        "is_pattern",
+    ),
+}
+_MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, so that labelling a file does not wait for what only jobs need.
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,7 +32,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl import TransPL
-from transpl._utils.errors import InputError, invalid, unreadable_file
+from transpl._utils.errors import InputError, check_int, check_positive, invalid, unreadable_file
 from transpl._utils.files import read_json, read_npz, remove_leftovers, replacing, write_json
 from transpl.windows import Windows, as_windows, evenly_spaced
 
@@ -206,7 +206,8 @@ def load_reading(folder: Path) -> dict[str, Any]:
     reading = read_json(path)
     bad = ["its content"] if not isinstance(reading, dict) else sorted(set(reading) - READING)
     if not bad:
-        bad = [name for name, value in reading.items() if value is not None and not _is_sound(name, value)]
+        reading = {name: value for name, value in reading.items() if value is not None}
+        bad = [name for name, value in reading.items() if not _is_sound(name, value)]
     if bad:
         problem = f"not written by transpl adapt ({', '.join(bad)})"
         advice = "Delete it, and describe the recordings on the command line."
@@ -220,9 +221,14 @@ def _is_sound(name: str, value: Any) -> bool:
         return isinstance(value, str)
     if name == "channels":
         return isinstance(value, list) and bool(value) and all(isinstance(channel, str) for channel in value)
-    if isinstance(value, bool):
+    try:
+        if name in _SIZES:
+            check_int(name, value, least=1)
+        else:
+            check_positive(name, value)
+    except InputError:
         return False
-    return isinstance(value, int) and value >= 1 if name in _SIZES else isinstance(value, float | int) and value > 0
+    return True
 
 
 # the sample of windows

@@ -21,6 +21,7 @@ from transpl.datasets import Dataset
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator import check_mode
 from transpl.estimator.validation import HOLDOUT_SHARE, prior_shares
+from transpl.jobs.adapted_models import adaptation_digest, find_adapted, record_adaptation
 from transpl.jobs.folder import recording_failure, require_one_target, sample_of
 from transpl.jobs.review import read_labels
 from transpl.jobs.source_models import checkpoints_in, describe_model, load_source, source_model_cache
@@ -89,11 +90,12 @@ class Job:
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """Where the results are, the content of metrics.json, and a sentence for each shift that was undone."""
+    """Where the results are, metrics.json, a sentence for each shift that was undone, and reasons to look first."""
 
     folder: Path
     metrics: dict[str, Any] | None
     undone: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def from_dataset(
@@ -248,17 +250,25 @@ def run(
                 log("source phase: done by an earlier job")
             task = _task(job, found)
             given = f", {len(job.few_labels)} labels given" if job.few_labels else ""
-            log(f"adaptation: {len(job.target.X)} unlabelled windows of {job.target_name}, mode {task.mode}{given}")
-            result = adapt_target(found, task)
+            what = f"{len(job.target.X)} unlabelled windows of {job.target_name}, mode {task.mode}{given}"
+            digest = adaptation_digest(cache.identity, found, task)
+            finished = find_adapted(out / "model", digest, found)
+            log(f"adaptation: {what if finished is None else 'done by an earlier job'}")
+            result = adapt_target(found, task, finished)
+
+            def record(home: Path) -> None:
+                describe_model(cache, home)
+                record_adaptation(home, digest)
+
             write_target_folder(
                 out,
                 result,
                 found,
                 reading=job.reading,
-                record_source=lambda home: describe_model(cache, home),
+                record_source=record,
                 sample=sample_of(job.source.X, job.source.y, job.target.X, job.channel_names),
             )
-    return JobOutcome(out, result.metrics, tuple(result.summary.get("undone", ())))
+    return JobOutcome(out, result.metrics, tuple(result.summary.get("undone", ())), tuple(result.summary["warnings"]))
 
 
 def training_rows(source: Source, validation: Source | None) -> tuple[Any, ...]:

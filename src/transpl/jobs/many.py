@@ -314,6 +314,7 @@ class _Worker:
             result = adapt_target(
                 model, AdaptTask(task.name, target, self.mode, channel_names, self.source, prior=task.prior)
             )
+        notes.extend(result.summary["warnings"])
         seconds = work_seconds() - start
         if task.folder is not None:
             self._write(task, result, model, seconds, notes)

@@ -17,6 +17,7 @@ import pandas as pd
 from transpl import TransPL
 from transpl._utils.locks import writing
 from transpl._utils.parallel import check_workers
+from transpl._utils.progress import task
 from transpl._utils.source_cache import SourceCache
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator import check_mode
@@ -140,11 +141,12 @@ def _run_targets(
             **workers,
         )
         rows = {}
-        with closing(adapted):
+        with closing(adapted), task("targets", len(job.targets)) as update:
             for target in adapted:
                 if target.error is None:
                     describe_model(cache, out / target.name / "model")
                 rows[target.name] = _row(target)
+                update(len(rows))
                 log(f"{len(rows)}/{len(job.targets)} {target.name}: {_outcome(target)}")
         table = pd.DataFrame([rows[name] for name in job.targets]).astype({"windows": "Int64"})
         write_table(out / "summary.csv", table)

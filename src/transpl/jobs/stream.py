@@ -22,7 +22,7 @@ from transpl._utils.errors import check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, remove_leftovers, write_json, write_rows
 from transpl._utils.hashing import hash_bytes
 from transpl._utils.locks import writing
-from transpl._utils.progress import windows_bar
+from transpl._utils.progress import task
 from transpl.estimator import TransPL
 from transpl.methods import ExplainableMethod
 from transpl.windows import BATCH, CHUNK, Windows, as_windows
@@ -61,7 +61,7 @@ def label_windows(
     X : path of a .npy file (n, channels, time), a memory map or an array
     adapt : count X as a new target domain first, without a gradient step; `model` itself stays as it is
     chunk : windows in memory at once, rounded up to whole batches; it does not change the result
-    progress : show a progress bar (in terminals only)
+    progress : show progress on stderr
 
     Without `adapt` the labels are `model.predict(X)`, with it those after `model.adapt(X, mode="markov")`, for which
     "plus" takes at most 4,096 windows in equal steps. All windows are read and checked before the first is
@@ -165,7 +165,7 @@ class _WindowFile:
                 yield np.ascontiguousarray(self[rows].in_memory().values).data
                 report(rows.stop)
 
-        with windows_bar("checking", len(self), shown=progress) as report:
+        with task("checking", len(self), shown=progress) as report:
             return hash_bytes(pieces())
 
     def _array(self) -> NDArray:
@@ -242,8 +242,7 @@ class _Run:
     def work_through(self, stage: str, title: str, chunk: int, work: Callable[[slice], None]) -> None:
         """Do the rows that a stage has not done yet; a chunk counts as done once `work` has returned from it."""
         done = getattr(self.state, stage)
-        with windows_bar(title, self.n, shown=self._progress) as report:
-            report(done)
+        with task(title, self.n, first=done, shown=self._progress) as report:
             for rows in _slices(done, self.n, chunk):
                 work(rows)
                 setattr(self.state, stage, rows.stop)

@@ -44,6 +44,8 @@ _FILES = (
     *("summary.json", "predictions.csv", "metrics.json", "report.html"),
     *("explanation.npz", "shift.json", SAMPLE_FILE),
 )
+_USUAL, _HARDLY_ANY = 0.05, 0.01  # shares of a class in the source, and among the labels of a target that lacks it
+_LOW = 0.6  # estimated accuracy below which a person should label some windows
 _MAX_NAMES = 10  # classes in a warning
 _DIGITS = 6  # of shapes that are only drawn
 
@@ -132,24 +134,27 @@ class AdaptResult:
         return {**(self.scores or {}), **estimate} or None
 
 
-def adapt_target(model: TransPL, task: AdaptTask) -> AdaptResult:
+def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = None) -> AdaptResult:
     """Adapt a fitted source model to a target, then label, score and, if asked, explain its windows.
 
-    `model` is the adapted model afterwards.
+    `model` is the adapted model afterwards. `finished` : the same model, already adapted to this target.
     """
     few = task.few_labels or {}
     target = _without_labels_of(task.target, list(few))
     test = _with_given_labels(target, few) if task.test is None else task.test
     warn_unknown_classes(test.y, model.classes_)
     before = model.predict(test.X)
-    model.adapt(
-        target.X,
-        prior=task.prior,
-        mode=task.mode,
-        few_labels=task.few_labels,
-        groups=target.groups,
-        smooth=task.smooth,
-    )
+    if finished is not None:
+        model.__dict__.update(finished.__dict__)
+    else:
+        model.adapt(
+            target.X,
+            prior=task.prior,
+            mode=task.mode,
+            few_labels=task.few_labels,
+            groups=target.groups,
+            smooth=task.smooth,
+        )
     predictions = predictions_table(model, test.X, test.origin, before, groups=test.groups, smooth=task.smooth)
     labels = predictions["label"].to_numpy()
     needs_pseudo_labels = task.explain or target.y is not None
@@ -285,6 +290,39 @@ def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:
     return {str(name): float((text == str(name)).mean()) for name in classes}
 
 
+def warnings_about(
+    shares: dict[str, float],
+    source_shares: dict[str, float] | None,
+    estimate: dict[str, float] | None,
+    lacks_classes: bool,
+) -> list[str]:
+    """Why a person should look before relying on the labels, in sentences.
+
+    Parameters
+    ----------
+    shares
+        of each class among the labels
+    source_shares
+        of each class in the source; None if nobody knows
+    estimate
+        accuracy, low and high, estimated without labels
+    lacks_classes
+        whether the method noticed that the target lacks classes
+    """
+    usual = source_shares or dict.fromkeys(shares, 1.0)
+    absent = [name for name, share in shares.items() if share < _HARDLY_ANY and usual.get(name, 0.0) >= _USUAL]
+    found = []
+    if absent:
+        found.append(f"hardly any window is labelled {', '.join(absent[:_MAX_NAMES])}")
+    elif lacks_classes:
+        found.append("the target seems to lack classes of the source")
+    if found:
+        found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
+    if estimate is not None and estimate["accuracy"] < _LOW:
+        found.append(f"the estimated accuracy is low, {100 * estimate['accuracy']:.0f} %")
+    return found
+
+
 def warn_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
     """Warn of true labels that the model cannot predict: they may be its classes under other names."""
     if truth is None:
@@ -333,8 +371,11 @@ def _summary(
             for each in method.standings()
         ]
         council = {ESTIMATE: estimate, "undone": list(method.undone(task.channel_names)), "witnesses": witnesses}
+    shares = class_shares(labels, model.classes_)
+    estimate = council.get(ESTIMATE)
     return {
         "transpl_version": __version__,
+        "warnings": warnings_about(shares, task.source.get("class_shares"), estimate, method.lacks_classes),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": task.source,
         "target": {
@@ -344,7 +385,7 @@ def _summary(
         },
         "test": {
             "windows": len(labels),
-            "class_shares": class_shares(labels, model.classes_),
+            "class_shares": shares,
             "true_class_shares": None if truth is None else class_shares(truth, model.classes_),
             "changed": int((before != labels).sum()),
         },

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_choice, check_positive, invalid
+from transpl._utils.progress import tracked
 from transpl.markov.counts import SMOOTHING, TransitionCounts
 
 
@@ -68,7 +69,8 @@ def row_distances(
     p, q = source.probabilities(view, epsilon), target.probabilities(view, epsilon)
     seen = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0)
     distances = np.zeros(seen.shape)
-    for d, i in np.argwhere(seen):
+    pairs = np.argwhere(seen)
+    for d, i in tracked(pairs, "comparing the codes' transitions", len(pairs)):
         # emd2 demands the same mass on both sides, to the last bit.
         a, b = p[d, i] / p[d, i].sum(), q[d, i] / q[d, i].sum()
         if not np.array_equal(a, b):

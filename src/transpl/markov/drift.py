@@ -14,11 +14,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_fraction, check_int, invalid
+from transpl._utils.progress import tracked
 from transpl.markov.alignment import channel_distances, row_distances
 from transpl.markov.counts import TransitionCounts, check_codes, transition_index
 
 FORMAT = "transpl-drift-1"
 MIN_WINDOWS = 10  # with fewer, chance alone moves the codes too far to tell
+USUAL_BLOCK = 5  # windows without common samples that belong together where a recording goes on: activities last
+_FEWEST_BLOCKS = 4  # of each side, unless a block is demanded
 _DEALT_AT_ONCE = 1 << 22  # shuffles x blocks: 32 MB
 _COUNTED_AT_ONCE = 1 << 20  # blocks x transitions: 8 MB
 
@@ -54,7 +57,7 @@ class Drift:
     compared_with : str
         "source" or "reference".
     shuffles, block : int
-        How the band was found, see `chance_band`.
+        How the band was found, see `chance_band`; `block` in windows as they were given.
     """
 
     channel_names: tuple[str, ...]
@@ -132,14 +135,21 @@ def measure_drift(
     compared_with: str = "source",
     level: float = 0.99,
     n_shuffles: int = 200,
-    block: int = 1,
+    block: int | None = None,
+    overlap: int = 1,
     smoothing: str = "floor",
     epsilon: float | None = None,
     seed: int = 0,
 ) -> Drift:
     """Compare codes (windows, channels, N) of new windows with those of a reference.
 
-    cost, level, n_shuffles, block, seed : see `chance_band`
+    Where windows overlap, only every `overlap`-th is counted: the others have the same samples once more, so that
+    chance would seem to move less than it does.
+
+    cost, level, n_shuffles, seed : see `chance_band`
+    block : consecutive windows that change sides together. Default: 1, or `USUAL_BLOCK` of the counted windows where
+        they overlap, as they then come from recordings without gaps
+    overlap : how many consecutive windows have a sample in common, see `transpl.windows.overlap`; 1 is none
     smoothing, epsilon : of the paper's `channel_distances`
     """
     for name, part in (("X", codes), (compared_with, reference)):
@@ -147,20 +157,28 @@ def measure_drift(
             expected = f"{MIN_WINDOWS} or more windows"
             advice = "Record longer: chance alone moves the codes of so few windows too far to tell."
             raise invalid(name, expected=expected, got=len(part), advice=advice)
-    n_codes = np.shape(cost)[0]
+    n_codes, windows, reference_windows = np.shape(cost)[0], len(codes), len(reference)
+    check_int("overlap", overlap, least=1)
+    codes, reference = codes[::overlap], reference[::overlap]
+    if block is None:
+        most = min(len(codes), len(reference)) // _FEWEST_BLOCKS
+        dealt = max(1, min(USUAL_BLOCK, most)) if overlap > 1 else 1
+    else:
+        check_int("block", block, least=1)
+        dealt = -(-block // overlap)
     new, old = (TransitionCounts.from_codes(part, n_codes) for part in (codes, reference))
-    band = chance_band(codes, reference, cost, level=level, n_shuffles=n_shuffles, block=block, seed=seed)
+    band = chance_band(codes, reference, cost, level=level, n_shuffles=n_shuffles, block=dealt, seed=seed)
     return Drift(
         channel_names,
         channel_distances(old, new, cost, smoothing, epsilon),
         movements(old, new, cost),
         *band,
         level=level,
-        windows=len(codes),
-        reference_windows=len(reference),
+        windows=windows,
+        reference_windows=reference_windows,
         compared_with=compared_with,
         shuffles=n_shuffles,
-        block=block,
+        block=dealt * overlap,
     )
 
 
@@ -234,6 +252,7 @@ def chance_band(
         expected = f"{fewest // 2} or less, half of {fewest} windows"
         raise invalid("block", expected=expected, got=block, advice="Choose shorter blocks.")
     shuffles = dealt_counts(*sides, n_codes, n_shuffles, block, np.random.default_rng(seed))
+    shuffles = tracked(shuffles, "shuffling windows, shuffles", n_shuffles)
     chance = np.stack([movements(rest, dealt, cost) for dealt, rest in shuffles])
     return simultaneous_band(chance, rank)
 

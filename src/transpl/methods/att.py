@@ -19,9 +19,9 @@ from transpl.methods.network_method import NetworkMethod
 from transpl.methods.pseudo_labelling import check_probabilities
 from transpl.methods.registry import register
 from transpl.nn import (
+    Backbone,
     Classifier,
     LoopSettings,
-    Network,
     Objective,
     Rows,
     finalize,
@@ -84,7 +84,7 @@ class TriNetwork(Classifier):
     The two heads get different random weights; equal ones would stay equal.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Backbone) -> None:
         super().__init__()
         self.network = network
         self.first, self.second = _new_like(network.head), _new_like(network.head)

@@ -22,7 +22,7 @@ from transpl.methods.dann import (
 from transpl.methods.joint import View, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
-from transpl.nn import Network
+from transpl.nn import Backbone
 from transpl.nn.losses import mean_entropy, reverse_gradient, row_entropies
 
 DOMAIN_FORMS = ("published", "adatime")
@@ -124,6 +124,6 @@ class CDAN(DANN):
     settings: CDANSettings
     unlearnt = ("domain", "entropy")
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CDANObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> CDANObjective:
         discriminator = new_discriminator(self.seed, self.n_classes * self.settings.width)
         return CDANObjective(network, self.weighting(), self.settings, discriminator, total_steps)

@@ -18,7 +18,7 @@ from transpl.methods.dann import DANN, DANNObjective, DANNSettings, Discriminato
 from transpl.methods.joint import View, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
-from transpl.nn import Network, Weighting
+from transpl.nn import Backbone, Weighting
 from transpl.nn.losses import proportion_divergence
 
 DOMAIN_FORMS = ("published", "adatime")
@@ -97,7 +97,7 @@ class CoDATSObjective(DANNObjective):
 
     def __init__(
         self,
-        network: Network,
+        network: Backbone,
         weighting: Weighting,
         settings: CoDATSSettings,
         discriminator: Discriminator,
@@ -137,7 +137,7 @@ class CoDATS(DANN):
     settings: CoDATSSettings
     uses = frozenset({"prior"})
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> CoDATSObjective:
         settings = self.settings
         return CoDATSObjective(
             network,

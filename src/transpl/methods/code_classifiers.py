@@ -22,6 +22,7 @@ from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSetti
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
 from transpl.nn import (
+    Backbone,
     BatchNorm,
     Execution,
     History,
@@ -48,6 +49,9 @@ _HIDDEN = 128
 @dataclass(frozen=True)
 class CodeClassifierSettings(PseudoLabelSettings):
     """Settings of `CodeClassifierMethod`."""
+
+    backbone: ClassVar[str] = "patch-transformer"  # type: ignore[misc] # a CNN has no codes
+    keep: ClassVar[str] = "best"  # type: ignore[misc]
 
     encoding: str = setting("one-hot", 'of a code, "one-hot" or "embedding"')
     classifier_lr: float = setting(1e-3, "learning rate of the code classifier, which is trained on the source alone")
@@ -218,14 +222,17 @@ class CodeClassifierMethod(PseudoLabelMethod):
         trained = train_code_network(network, source, validation, loop, self.execution, seed=self.seed)
         self.code_network, self.adapt_history["codes"] = trained
 
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
+        assert isinstance(network, Network)
         codes = coarse_codes(network, target)
         with self.on_device(self.code_network):
             return PseudoLabels.from_probabilities(code_probabilities(self.code_network, codes))
 
     def _code_rows(self, part: Labelled) -> Rows:
-        with self.on_device(self.source.network):
-            codes = coarse_codes(self.source.network, part.windows)
+        network = self.source.network
+        assert isinstance(network, Network)
+        with self.on_device(network):
+            codes = coarse_codes(network, part.windows)
         return {"x": torch.from_numpy(codes), "y": label_tensor(part.y)}
 
 

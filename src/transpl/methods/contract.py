@@ -61,6 +61,8 @@ class Method(ABC):
         whether all windows must have the same length
     uses_target_labels
         True for an upper bound, which gets labelled target windows as its source
+    library_versions
+        versions of the libraries that decide its numbers, beyond those of this package
     label_record
         pseudo-labels of the target by name, such as "initial"
     details
@@ -75,6 +77,7 @@ class Method(ABC):
     starts_from_source: ClassVar[bool] = True
     equal_length: ClassVar[bool] = False
     uses_target_labels: ClassVar[bool] = False
+    library_versions: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, settings: MethodSettings | None = None, execution: Execution | None = None) -> None:
         self.settings: MethodSettings = self.Settings() if settings is None else settings
@@ -335,6 +338,11 @@ class ExplainableMethod(Method):
     def standings(self) -> list[SeatAccuracy]:
         """The witnesses and their estimated accuracy on the target, the most reliable first."""
         return []
+
+    @property
+    def lacks_classes(self) -> bool:
+        """Whether `adapt` noticed that the target lacks classes of the source."""
+        return False
 
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         """The shifts of the target's sensors that were undone, one sentence each."""

@@ -24,6 +24,7 @@ from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
 from transpl._utils.layout import check_arrays, check_facts, check_numbers
 from transpl._utils.locks import process_state
+from transpl._utils.progress import task
 from transpl.council import (
     MAX_WINDOWS,
     AccuracyEstimate,
@@ -297,7 +298,12 @@ class CouncilMethod(ExplainableMethod):
         with self._threads():
             if groups is not None or smooth:  # windows that belong together must be heard together
                 return council.predict(windows, TargetInfo(groups=_numbered(groups), smooth=smooth)).probabilities
-            return np.concatenate([council.predict(part).probabilities for _, part in windows.chunks(CHUNK)])
+            parts = []
+            with task("labelling windows", len(windows)) as update:
+                for rows, part in windows.chunks(CHUNK):
+                    parts.append(council.predict(part).probabilities)
+                    update(rows.stop)
+            return np.concatenate(parts)
 
     def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
         parts = [hearing.probabilities for hearing in self._hearings(target, prior)]
@@ -441,6 +447,10 @@ class CouncilMethod(ExplainableMethod):
 
     def standings(self) -> list[SeatAccuracy]:
         return sorted(self.council.seat_accuracies(), key=lambda standing: -standing.accuracy)
+
+    @property
+    def lacks_classes(self) -> bool:
+        return self.council.lacks_classes
 
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         search = self.council.shifts

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from transpl.methods.joint import JointMethod, JointObjective, JointSettings, View, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
-from transpl.nn import Network, Weighting, seeded_module
+from transpl.nn import Backbone, Weighting, seeded_module
 from transpl.nn.losses import reversal_strength, reverse_gradient
 
 _TARGET, _SOURCE = 0, 1
@@ -108,7 +108,7 @@ class DANNObjective(JointObjective):
 
     def __init__(
         self,
-        network: Network,
+        network: Backbone,
         weighting: Weighting,
         settings: DANNSettings,
         discriminator: Discriminator,
@@ -151,7 +151,7 @@ class DANN(JointMethod):
     settings: DANNSettings
     unlearnt: ClassVar[tuple[str, ...]] = ("domain",)
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> DANNObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> DANNObjective:
         discriminator = new_discriminator(self.seed, self.settings.width)
         return DANNObjective(network, self.weighting(), self.settings, discriminator, total_steps)
 

@@ -23,8 +23,8 @@ from transpl.methods.joint import AlignmentObjective, JointMethod, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import (
+    Backbone,
     LoopSettings,
-    Network,
     Objective,
     Rows,
     SourceLoss,
@@ -107,7 +107,7 @@ class AveragedNetwork(nn.Module):
         that it started from; else \mu_t = \mu
     """
 
-    def __init__(self, network: Network, decay: float, warm_up: bool) -> None:
+    def __init__(self, network: Backbone, decay: float, warm_up: bool) -> None:
         super().__init__()
         self.network, self.decay, self.warm_up = copy.deepcopy(network), decay, warm_up
         self.t: Tensor
@@ -115,7 +115,7 @@ class AveragedNetwork(nn.Module):
         freeze(self.network)
 
     @torch.no_grad()
-    def update(self, network: Network) -> None:
+    def update(self, network: Backbone) -> None:
         t = int(self.t)
         mu = min(self.decay, (1 + t) / (_WARM_UP + t)) if self.warm_up else self.decay
         newest = network.state_dict()
@@ -141,7 +141,7 @@ def still_statistics(network: nn.Module) -> Iterator[None]:
             layer.momentum = momentum
 
 
-def virtual_adversarial(network: Network, rows: Rows, logits: Tensor, radius: float) -> Tensor:
+def virtual_adversarial(network: Backbone, rows: Rows, logits: Tensor, radius: float) -> Tensor:
     """The `virtual_adversarial_loss` of a batch whose logits are known; ()."""
     with still_statistics(network):
         return virtual_adversarial_loss(lambda x: network.classify(x, rows.get("lengths")), rows["x"], logits, radius)
@@ -158,23 +158,23 @@ class VADAView(NamedTuple):
 class VADAObjective(AlignmentObjective[VADAView]):
     """The first loss of `DIRTT`. Validation watches the network that answers: the average, if there is one."""
 
-    model: Network
+    model: Backbone
     settings: DIRTTSettings
     terms = ("domain", "entropy", "source_vat", "target_vat")
 
     def __init__(
-        self, network: Network, weighting: Weighting, settings: DIRTTSettings, discriminator: Discriminator
+        self, network: Backbone, weighting: Weighting, settings: DIRTTSettings, discriminator: Discriminator
     ) -> None:
         super().__init__(network, weighting, settings)
         self.discriminator = discriminator
         self.average = AveragedNetwork(network, settings.ema_decay, warm_up=True) if settings.ema_decay else None
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         return self.model
 
     @property
-    def answering(self) -> Network:
+    def answering(self) -> Backbone:
         return self.model if self.average is None else self.average.network
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
@@ -214,7 +214,7 @@ class RefinementObjective(Objective):
 
     terms = ("entropy", "target_vat", "teacher")
 
-    def __init__(self, network: Network, settings: DIRTTSettings, target: Windows) -> None:
+    def __init__(self, network: Backbone, settings: DIRTTSettings, target: Windows) -> None:
         super().__init__()
         self.network, self.settings, self.target = network, settings, target
         self.average = AveragedNetwork(network, settings.ema_decay, warm_up=False) if settings.ema_decay else None
@@ -223,7 +223,7 @@ class RefinementObjective(Objective):
         freeze(*network.code_modules())
 
     @property
-    def answering(self) -> Network:
+    def answering(self) -> Backbone:
         return self.network if self.average is None else self.average.network
 
     def start_epoch(self, epoch: int) -> None:
@@ -272,17 +272,17 @@ class DIRTT(JointMethod):
     settings: DIRTTSettings
     unlearnt = VADAObjective.terms
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> VADAObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> VADAObjective:
         discriminator = new_discriminator(self.seed, self.settings.width)
         return VADAObjective(network, self.weighting(), self.settings, discriminator)
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
         super()._adapt(target, info)
         if self.settings.teacher_weight > 0:
-            assert isinstance(self.classifier, Network)
+            assert isinstance(self.classifier, Backbone)
             self.classifier = self._refined(self.classifier, target)
 
-    def _refined(self, network: Network, target: Windows) -> Network:
+    def _refined(self, network: Backbone, target: Windows) -> Backbone:
         """Train the network further, on the target alone."""
         rows = window_rows(target.in_memory())
         rows["row"] = torch.arange(count(rows))

@@ -17,11 +17,11 @@ from transpl._utils.errors import check_choice, check_int, check_not_negative, i
 from transpl.methods.method_settings import AdaptSettings, Preset, setting
 from transpl.methods.network_method import NetworkMethod
 from transpl.nn import (
+    Backbone,
     Classifier,
     Data,
     Execution,
     LoopSettings,
-    Network,
     Objective,
     Paired,
     Rows,
@@ -104,7 +104,7 @@ class AlignmentObjective(Objective, Generic[_View]):
 
     @property
     @abstractmethod
-    def network(self) -> Network: ...
+    def network(self) -> Backbone: ...
 
     @property
     def answering(self) -> Classifier:
@@ -155,10 +155,10 @@ class View(NamedTuple):
 class JointObjective(AlignmentObjective[View]):
     """Trains the shared network and aligns its features and logits. Subclasses write `alignment`."""
 
-    model: Network
+    model: Backbone
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         return self.model
 
     def source_view(self, rows: Rows) -> tuple[View, dict[str, Tensor]]:
@@ -197,7 +197,7 @@ class JointMethod(NetworkMethod):
                     raise invalid(name + _WEIGHT, expected=expected, got=weight, advice=advice)
 
     def objective(
-        self, network: Network, prior: NDArray[np.float64] | None, total_steps: int
+        self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int
     ) -> AlignmentObjective[Any]:
         """The objective for a new network with random weights.
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from transpl._utils.errors import check_choice, check_int, check_positive, invalid
 
 if TYPE_CHECKING:
-    from transpl.nn import LoopSettings, NetworkSettings
+    from transpl.nn import BackboneSettings, LoopSettings, NetworkSettings
 
 Preset = Mapping[str, Mapping[str, Any]]  # data set -> the values that differ from the defaults
 
@@ -38,6 +39,23 @@ PAPER: Preset = {
     },
     "ptb": {"width": 128, "patch_length": 15, "sigma": 0.2, "prior_temperature": 1.0, "top_ratio": 0.7},
 }
+
+BACKBONES = ("patch-transformer", "cnn")
+# How the field trains its CNN: a fixed number of epochs, the last one answers.
+CNN_TRAINING: Mapping[str, Any] = MappingProxyType(
+    {
+        "backbone": "cnn",
+        "width": 128,
+        "dropout": 0.5,
+        "source_lr": 1e-3,
+        "adapt_lr": 1e-3,
+        "warmup_steps": 0,
+        "weight_decay": 1e-4,
+        "batch_size": 32,
+        "max_epochs": 40,
+        "keep": "last",
+    }
+)
 
 
 def setting(default: Any, help: str) -> Any:
@@ -73,8 +91,17 @@ def settings_table(settings: type) -> list[Setting]:
 
 
 def recorded(settings: MethodSettings) -> dict[str, Any]:
-    """The values that name a run: all settings, and those of older versions that have one value left."""
-    return {**settings.retired, **asdict(settings)}
+    """The values that name a run: all settings, and those of older versions that have one value left.
+
+    Settings in `recorded_if_changed` name it only with another value than their default.
+    """
+    usual = {each.name: each.default for each in fields(settings) if each.name in settings.recorded_if_changed}
+    values = {**settings.retired, **asdict(settings)}
+    return {name: value for name, value in values.items() if name not in usual or not _is_same(value, usual[name])}
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and value == other  # 1 and 1.0 may mean different things
 
 
 @dataclass(frozen=True)
@@ -86,6 +113,8 @@ class MethodSettings:
     known_data: ClassVar[Preset] = {}
     # Settings that older versions had, with the only value that is left: by them finished runs keep their names.
     retired: ClassVar[Mapping[str, Any]] = {}
+    # Settings whose default belongs to a library, or that were added later: they name a run only if they are changed.
+    recorded_if_changed: ClassVar[frozenset[str]] = frozenset()
 
     random_state: int = setting(0, "seed of everything random")
 
@@ -101,19 +130,28 @@ class MethodSettings:
     def for_dataset(cls, dataset: str, preset: str = "paper", **changes: Any) -> Self:
         """Settings for a data set: the paper's values, under those of the method's own preset and your `changes`.
 
-        preset : "paper", or one of `cls.presets`, such as "adatime"
+        preset : one of `cls.preset_names()`, such as "adatime"
         An unknown data set (your own) gets the defaults.
         """
-        check_choice("preset", preset, ("paper", *cls.presets))
+        check_choice("preset", preset, cls.preset_names())
         own = {field.name for field in fields(cls)}
         unknown = sorted(set(changes) - own)
         if unknown:
             raise invalid(
                 "settings", expected=f"names among {', '.join(sorted(own))}", got=unknown, advice="Check the spelling."
             )
-        values = {name: value for name, value in PAPER.get(dataset, {}).items() if name in own}
-        known = cls.known_data.get(dataset, {})
-        return cls(**{**values, **known, **cls.presets.get(preset, {}).get(dataset, {}), **changes})
+        chosen = {**PAPER.get(dataset, {}), **cls.known_data.get(dataset, {}), **cls.preset(preset, dataset)}
+        return cls(**{**{name: value for name, value in chosen.items() if name in own}, **changes})
+
+    @classmethod
+    def preset_names(cls) -> tuple[str, ...]:
+        """The presets that the method has."""
+        return ("paper", *cls.presets)
+
+    @classmethod
+    def preset(cls, name: str, dataset: str) -> Mapping[str, Any]:
+        """What a preset changes of the paper's values for a data set."""
+        return cls.presets.get(name, {}).get(dataset, {})
 
     def source(self) -> SourceSettings:
         """The settings of the source model that the method starts from; a method without one never trains it."""
@@ -124,8 +162,13 @@ class MethodSettings:
 class SourceSettings(MethodSettings):
     """The network and the source phase; the paper's values for UCIHAR by default."""
 
+    backbone: str = setting(
+        "patch-transformer",
+        '"patch-transformer" (the paper\'s) or "cnn", three convolution blocks with batch normalisation; the preset '
+        '"cnn" also sets how the field trains it',
+    )
     patch_length: int = setting(8, "time steps per code")
-    width: int = setting(64, "size d of a latent vector")
+    width: int = setting(64, "size d of a latent vector and of the features")
     n_coarse: int = setting(8, "codes in the coarse codebook")
     n_fine: int = setting(64, "codes in the fine codebook; 0 is a single codebook")
     n_layers: int = setting(2, "layers of the encoder")
@@ -146,26 +189,52 @@ class SourceSettings(MethodSettings):
     max_epochs: int = setting(200, "at most so many epochs per phase")
     check_every: int = setting(2, "epochs between two looks at the validation loss")
     source_patience: int = setting(2, "looks without gain after which the source phase stops")
+    keep: str = setting(
+        "best",
+        'the weights that training returns: the "best" on validation, with early stopping, or the "last"',
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("backbone", self.backbone, BACKBONES)
         check_positive("source_lr", self.source_lr)
         check_int("source_patience", self.source_patience, least=1)
         # Building the parts checks the rest.
         self.network(n_classes=2)
+        self.backbone_shape(n_classes=2, n_channels=1)
         self.source_loop()
+
+    @classmethod
+    def preset_names(cls) -> tuple[str, ...]:
+        own = {field.name for field in fields(cls)}
+        return (*super().preset_names(), *(["cnn"] if "backbone" in own else []))
+
+    @classmethod
+    def preset(cls, name: str, dataset: str) -> Mapping[str, Any]:
+        """As for every method; "cnn" is the field's CNN and its training, with AdaTime's weights where it has them."""
+        if name != "cnn":
+            return super().preset(name, dataset)
+        return {**CNN_TRAINING, **super().preset("adatime", dataset)}
 
     @property
     def shortest_window(self) -> int:
-        """Two patches, which make one transition."""
-        return 2 * self.patch_length
+        """Two patches, which make one transition; two time steps for a CNN."""
+        return 2 * self.patch_length if self.backbone == "patch-transformer" else super().shortest_window
 
     def source(self) -> SourceSettings:
         """The part that a source model depends on."""
         return SourceSettings(**{field.name: getattr(self, field.name) for field in fields(SourceSettings)})
 
+    def backbone_shape(self, n_classes: int, n_channels: int) -> BackboneSettings:
+        """The shape of the backbone that the settings name."""
+        if self.backbone == "patch-transformer":
+            return self.network(n_classes)
+        from transpl.nn import CNNSettings
+
+        return CNNSettings(n_classes, n_channels, self.width, self.dropout)
+
     def network(self, n_classes: int) -> NetworkSettings:
-        """The shape of the network: the settings it shares with this class."""
+        """The shape of the paper's network: the settings it shares with this class."""
         from transpl.nn import NetworkSettings  # with torch, which tables of finished runs do without
 
         shared = {field.name for field in fields(NetworkSettings)} & {field.name for field in fields(self)}
@@ -183,6 +252,7 @@ class SourceSettings(MethodSettings):
             "batch_size": self.batch_size,
             "max_epochs": self.max_epochs,
             "check_every": self.check_every,
+            "keep": self.keep,
             **others,
         }
         return LoopSettings(learning_rate=learning_rate, patience=patience, **values)

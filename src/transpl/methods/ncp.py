@@ -20,7 +20,7 @@ from transpl.methods.pseudo_labelling import (
     unit_rows,
 )
 from transpl.methods.registry import register
-from transpl.nn import AdaptationSettings, Network, features, floor_share
+from transpl.nn import AdaptationSettings, Backbone, features, floor_share
 from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 
@@ -64,7 +64,7 @@ class NCP(PseudoLabelMethod):
     Settings = NCPSettings
     settings: NCPSettings
 
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
         source = self.source.source
         z_s, z_t = features(network, source.windows), features(network, target)
         mean = pooled_mean(z_s, z_t) if self.settings.centred else None

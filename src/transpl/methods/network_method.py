@@ -84,6 +84,8 @@ class NetworkMethod(Method):
 
     def features(self, windows: Windows) -> Floats | None:
         self.check_target(windows)
+        if self.classifier is None and not self.starts_from_source:
+            return None  # no network was needed so far, and none is trained for this
         classifier = self._answering_classifier
         with self.on_device(classifier):
             return in_batches(classifier, windows, classifier.features)

@@ -24,12 +24,13 @@ from transpl.council.witnesses.witness import (
 )
 from transpl.methods.method_settings import SourceSettings
 from transpl.nn import (
-    BatchNorm,
+    CNNSettings,
     Execution,
     Network,
     NetworkSettings,
     coarse_codes,
     cpu_threads,
+    fresh_batch_norm,
     isolated_rng,
     labelled_rows,
     shuffled_batches,
@@ -39,12 +40,9 @@ from transpl.nn import (
 )
 from transpl.windows import Labelled, Windows
 
-WIDTHS = (64, 128, 128)
-KERNELS = (5, 7, 7)
 EPOCHS = 40
 LEARNING_RATE = 1e-3
 BATCH = 32
-DROPOUT = 0.5
 VQ_EPOCHS = 200
 HELD_OUT = 0.3  # of the source: when its loss stops falling, training stops
 _MAX_FOR_STATISTICS = 1024  # windows of the target
@@ -53,27 +51,6 @@ _NETWORK = "network."
 _CPU = Execution(device="cpu", n_threads=1)
 
 _Module = TypeVar("_Module", bound=nn.Module)
-
-
-class ConvNet(nn.Module):
-    """Three blocks of convolution, batch normalisation, ReLU and pooling; mean over time; a linear layer."""
-
-    def __init__(self, n_channels: int, n_classes: int) -> None:
-        super().__init__()
-        ends = zip((n_channels, *WIDTHS), WIDTHS, KERNELS, strict=False)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Conv1d(i, o, k, padding=k // 2, bias=False), BatchNorm(o), nn.ReLU()) for i, o, k in ends
-        )
-        self.head = nn.Linear(WIDTHS[-1], n_classes)
-
-    def forward(self, x: Tensor, inside: Tensor) -> Tensor:
-        """x (B, D, T), inside (B, 1, T) 1 where a window has a sample -> class logits (B, K)."""
-        for i, block in enumerate(self.blocks):
-            x = F.max_pool1d(block(x) * inside, 2, ceil_mode=True)
-            inside = F.max_pool1d(inside, 2, ceil_mode=True)
-            if i == 0:
-                x = F.dropout(x, DROPOUT, self.training)
-        return self.head((x * inside).sum(dim=2) / inside.sum(dim=2))
 
 
 @register
@@ -93,7 +70,7 @@ class Conv(Witness):
         x, labels = _tensor(rows), torch.from_numpy(np.searchsorted(self.classes, y))
         with cpu_threads(1), isolated_rng(), with_gradients():
             torch.manual_seed(self.seed)
-            self.network = ConvNet(rows.shape[1] - 1, len(self.classes)).train()
+            self.network = CNNSettings(len(self.classes), rows.shape[1] - 1).build().train()
             optimiser = torch.optim.Adam(self.network.parameters(), LEARNING_RATE, weight_decay=1e-4)
             for epoch in range(EPOCHS):
                 for batch in shuffled_batches(len(rows), BATCH, self.seed, epoch):
@@ -118,14 +95,8 @@ class Conv(Witness):
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MAX_FOR_STATISTICS)).astype(int))
         other = copy.copy(self)
         other.network = copy.deepcopy(self.network)
-        for module in other.network.modules():
-            if isinstance(module, BatchNorm):
-                module.reset_running_stats()
-                module.momentum = None  # the plain mean over all batches, which is one
-                module.train()
-        with cpu_threads(1), torch.no_grad():
+        with cpu_threads(1), fresh_batch_norm(other.network):
             other._logits(_tensor(rows[some]))
-        other.network.eval()
         return other
 
     def arrays(self) -> Arrays:
@@ -134,11 +105,11 @@ class Conv(Witness):
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
         self.n_classes, self.classes = n_classes, arrays["classes"]
         n_channels = arrays[f"{_NETWORK}blocks.0.0.weight"].shape[1]
-        self.network = _with_weights(arrays, lambda: ConvNet(n_channels, len(self.classes)))
+        self.network = _with_weights(arrays, CNNSettings(len(self.classes), n_channels).build)
         return self
 
     def _logits(self, x: Tensor) -> Tensor:
-        return self.network(x[:, :-1], x[:, -1:])
+        return self.network.classify(x[:, :-1], x[:, -1].sum(dim=1).long())
 
 
 def _tensor(rows: NDArray) -> Tensor:
@@ -205,7 +176,9 @@ class VQ(TransitionWitness):
             held_out = train
         here, there = (labelled_rows(Labelled(_windows(rows[part]), y[part], K)) for part in (train, held_out))
         loop = SourceSettings(patch_length=self.patch_length, max_epochs=VQ_EPOCHS).source_loop()
-        return train_network(self._shape(n_classes), here, there, loop, _CPU, seed=self.seed)[0]
+        network, _ = train_network(self._shape(n_classes), here, there, loop, _CPU, seed=self.seed)
+        assert isinstance(network, Network)
+        return network
 
     def _codes(self, rows: NDArray) -> NDArray[np.int64]:
         with cpu_threads(1):

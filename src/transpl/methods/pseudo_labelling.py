@@ -18,7 +18,7 @@ from torch import Tensor
 from transpl._utils.errors import check_choice, check_not_negative, invalid
 from transpl.methods.method_settings import AdaptSettings, setting
 from transpl.methods.network_method import NetworkMethod
-from transpl.nn import AdaptationSettings, History, Network, adapt_network, label_tensor, labelled_rows, window_rows
+from transpl.nn import AdaptationSettings, Backbone, History, adapt_network, label_tensor, labelled_rows, window_rows
 from transpl.windows import PseudoLabels, TargetInfo, Windows
 
 _ROUNDING = 1e-3  # of probabilities that a network computed in float32 or half precision
@@ -61,7 +61,7 @@ class PseudoLabelMethod(NetworkMethod):
     settings: PseudoLabelSettings
 
     @abstractmethod
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
         """Label windows with a network in its current state, on its current device."""
 
     def pseudo_label(self, target: Windows) -> PseudoLabels:
@@ -84,8 +84,8 @@ class PseudoLabelMethod(NetworkMethod):
         return self.settings.target_weight
 
     def _finetuned(
-        self, target: Windows, labels: PseudoLabels, network: Network | None = None
-    ) -> tuple[Network, History]:
+        self, target: Windows, labels: PseudoLabels, network: Backbone | None = None
+    ) -> tuple[Backbone, History]:
         """A copy of `network`, or of the source's, trained on source rows and labelled target rows."""
         y, confidence = as_tensors(labels)
         settings, model = self.settings, self.source
@@ -101,7 +101,7 @@ class PseudoLabelMethod(NetworkMethod):
             teacher=MethodAsTeacher(self, target),
         )
 
-    def _label_with(self, network: Network, target: Windows) -> PseudoLabels:
+    def _label_with(self, network: Backbone, target: Windows) -> PseudoLabels:
         with self.on_device(network):
             return self.label(network, target)
 
@@ -115,7 +115,7 @@ class MethodAsTeacher:
     def weight(self, epoch: int) -> float:
         return self.method.target_weight(epoch)
 
-    def labels(self, network: Network, epoch: int) -> tuple[Tensor, Tensor] | None:
+    def labels(self, network: Backbone, epoch: int) -> tuple[Tensor, Tensor] | None:
         if self.method.settings.relabel == "never":
             return None
         return as_tensors(self.method.label(network, self.target))

@@ -17,9 +17,9 @@ from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
 from transpl.nn import (
+    Backbone,
     BatchNorm,
     Classifier,
-    Network,
     Objective,
     Paired,
     Rows,
@@ -137,7 +137,7 @@ class RaincoatNetwork(Classifier):
     """
 
     def __init__(
-        self, network: Network, n_channels: int, length: int, n_modes: int, cosine: bool = True, head: str = "linear"
+        self, network: Backbone, n_channels: int, length: int, n_modes: int, cosine: bool = True, head: str = "linear"
     ) -> None:
         super().__init__()
         d, K = network.settings.width, network.settings.n_classes
@@ -204,7 +204,7 @@ class RaincoatObjective(AlignmentObjective[RaincoatView]):
         freeze(*unused)
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         return self.model.network
 
     def source_view(self, rows: Rows) -> tuple[RaincoatView, dict[str, Tensor]]:
@@ -274,7 +274,7 @@ class Raincoat(JointMethod):
     equal_length = True
     phase = "align"
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> RaincoatObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> RaincoatObjective:
         _, C, T = self.source.source.windows.values.shape
         n_modes = min(self.settings.modes, T // 2)
         shape = (C, T, n_modes, self.settings.cosine, self.settings.head)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +17,21 @@ if TYPE_CHECKING:
     from transpl.methods.contract import Method
     from transpl.nn import Execution
 
-FAMILIES = ("reference", "alignment", "pseudo-labels", "code classifier", "own")
-_ORDER = (  # as in the paper's tables; other methods follow in the order of registration
-    *("no-adapt", "target-only", "deepcoral", "mmda", "codats", "codats-ws", "sasa", "raincoat"),
+SKLEARN = "sklearn:"  # before the path of an estimator, see `transpl.methods.estimators`
+FAMILIES = ("reference", "shallow", "alignment", "pseudo-labels", "code classifier", "own")
+_ORDER = (  # as in the paper's tables, with our references first; other methods follow in the order of registration
+    *(
+        "no-adapt",
+        "target-only",
+        "features-linear",
+        "features-trees",
+        "deepcoral",
+        "mmda",
+        "codats",
+        "codats-ws",
+        "sasa",
+        "raincoat",
+    ),
     *("softmax", "ncp", "sp", "att", "shot", "t2pl", "code-cnn", "code-lstm", "code-gru", "transpl", "transpl-ws"),
     *("transpl-markov", "transpl-plus", "transpl-plus-ws", "transpl-plus-groups"),
 )
@@ -46,6 +58,10 @@ class Entry:
     def settings(self, dataset: str = "", preset: str = "paper", **changes: Any) -> MethodSettings:
         """Settings for a data set; see `MethodSettings.for_dataset`."""
         return self.method.Settings.for_dataset(dataset, preset, **changes)
+
+    @property
+    def setting_names(self) -> set[str]:
+        return {each.name for each in fields(self.method.Settings)}
 
     def description(self) -> dict[str, Any]:
         """Everything known about the method, as plain values for JSON."""
@@ -88,9 +104,14 @@ def register(name: str, *, family: str, needs: str, reference: str) -> Callable[
 
 def names() -> tuple[str, ...]:
     """All registered names: those of the paper's tables in their order, then the others."""
-    registered = list(entries())
-    rank = {name: i for i, name in enumerate(dict.fromkeys([*_ORDER, *registered]))}
-    return tuple(sorted(registered, key=rank.__getitem__))
+    return in_order(entries())
+
+
+def in_order(registered: Iterable[str]) -> tuple[str, ...]:
+    """Names in the order of `names`, given those registered in the order of registration."""
+    known = list(registered)
+    rank = {name: i for i, name in enumerate(dict.fromkeys([*_ORDER, *known]))}
+    return tuple(sorted(known, key=rank.__getitem__))
 
 
 def entries() -> dict[str, Entry]:
@@ -100,10 +121,14 @@ def entries() -> dict[str, Entry]:
 
 
 def entry(name: str) -> Entry:
-    """One registered method; an unknown name is refused."""
+    """One registered method, or the scikit-learn estimator of `sklearn:package.module.Class`; others are refused."""
     known = entries()
+    if name.startswith(SKLEARN):
+        from transpl.methods.estimators import named_estimator  # it needs this module
+
+        return named_estimator(name)
     if name not in known:
-        expected = f"one of {', '.join(names())}"
+        expected = f"one of {', '.join(names())}, or {SKLEARN}package.module.Class"
         raise invalid("method", expected=expected, got=repr(name), advice="See `transpl methods`.")
     return known[name]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from transpl._utils.errors import check_choice, invalid
 from transpl.methods.joint import AlignmentObjective, JointMethod, JointSettings, preset_table
 from transpl.methods.method_settings import setting
 from transpl.methods.registry import register
-from transpl.nn import Classifier, Encoded, Network, Rows, Weighting, seeded_module
+from transpl.nn import Backbone, Classifier, Encoded, Network, Rows, Weighting, seeded_module
 from transpl.nn.losses import sparsemax
 
 VARIANTS = ("full", "adatime")
@@ -53,6 +54,11 @@ class SASASettings(JointSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("variant", self.variant, VARIANTS)
+
+    @classmethod
+    def preset(cls, name: str, dataset: str) -> Mapping[str, Any]:
+        """As for every method; "cnn" aligns as AdaTime does."""
+        return {**super().preset(name, dataset), **({"variant": "adatime"} if name == "cnn" else {})}
 
 
 class Readout(NamedTuple):
@@ -112,7 +118,7 @@ class UnitSummary(Pooling):
 class PooledClassifier(Classifier):
     """Encoder -> pooling -> head; encoder and head are those of the shared network."""
 
-    def __init__(self, network: Network, pooling: Pooling) -> None:
+    def __init__(self, network: Backbone, pooling: Pooling) -> None:
         super().__init__()
         self.network, self.pooling = network, pooling
 
@@ -152,16 +158,16 @@ class PooledObjective(AlignmentObjective[Readout]):
 
     model: PooledClassifier
 
-    def __init__(self, network: Network, pooling: Pooling, weighting: Weighting, settings: SASASettings) -> None:
+    def __init__(self, network: Backbone, pooling: Pooling, weighting: Weighting, settings: SASASettings) -> None:
         super().__init__(PooledClassifier(network, pooling), weighting, settings)
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         return self.model.network
 
     def source_view(self, rows: Rows) -> tuple[Readout, dict[str, Tensor]]:
         code_losses = {}
-        if self.settings.codes:
+        if self.settings.codes and isinstance(self.network, Network):
             output = self.network(rows["x"])
             encoded = output.encoded
             code_losses = {"code": output.code_loss, "reconstruction": output.reconstruction_loss}
@@ -220,7 +226,7 @@ class SASA(JointMethod):
     settings: SASASettings
     equal_length = True  # the n-th patch of one domain is compared with the n-th of the other
 
-    def objective(self, network: Network, prior: NDArray[np.float64] | None, total_steps: int) -> PooledObjective:
+    def objective(self, network: Backbone, prior: NDArray[np.float64] | None, total_steps: int) -> PooledObjective:
         make: type[PooledObjective] = UnitMeanObjective
         pooling: Pooling = UnitSummary()
         if self.settings.variant == "full":

@@ -31,8 +31,8 @@ from transpl.methods.pseudo_labelling import (
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
 from transpl.nn import (
+    Backbone,
     LoopSettings,
-    Network,
     Objective,
     Rows,
     SourceLoss,
@@ -129,7 +129,7 @@ class SHOTObjective(Objective):
     terms = ("entropy", "diversity", "label")
 
     def __init__(
-        self, network: Network, weights: Mapping[str, float], teacher: Teacher, labels: Tensor, *, freeze_head: bool
+        self, network: Backbone, weights: Mapping[str, float], teacher: Teacher, labels: Tensor, *, freeze_head: bool
     ) -> None:
         super().__init__()
         self.network, self.weights, self.teacher = network, dict(weights), teacher
@@ -182,7 +182,7 @@ class SHOT(PseudoLabelMethod):
     def source_for(self, model: SourceModel) -> SourceModel:
         return model.with_loss(self.settings.source_loss())
 
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
         seen = head_outputs(network, target)
         g = seen.z if self.settings.freeze_head else seen.hidden
         return shot_labels(g, seen.probabilities, self.settings.confidence)
@@ -200,7 +200,7 @@ class SHOT(PseudoLabelMethod):
         self.classifier = network
         self.label_record = {"initial": labels, "final": self._label_with(network, target)}
 
-    def _trained_on_target(self, target: Windows, labels: PseudoLabels) -> Network:
+    def _trained_on_target(self, target: Windows, labels: PseudoLabels) -> Backbone:
         """A copy of the source network trained on the target alone, or the source network if the guard keeps it."""
         settings, model = self.settings, self.source
         rows = window_rows(target.in_memory())

@@ -8,7 +8,7 @@ from transpl._utils.errors import check_choice
 from transpl.methods.method_settings import setting
 from transpl.methods.pseudo_labelling import PseudoLabelMethod, PseudoLabelSettings
 from transpl.methods.registry import register
-from transpl.nn import Network, class_probabilities
+from transpl.nn import Backbone, class_probabilities
 from transpl.windows import PseudoLabels, Windows
 
 _START, _FULL = 0.1, 0.6  # of the run, between which the target's weight grows
@@ -45,7 +45,7 @@ class Softmax(PseudoLabelMethod):
     Settings = SoftmaxSettings
     settings: SoftmaxSettings
 
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
         return PseudoLabels.from_probabilities(class_probabilities(network, target))
 
     def target_weight(self, epoch: int) -> float:

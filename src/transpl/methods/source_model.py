@@ -13,9 +13,10 @@ from transpl._utils.clock import work_seconds
 from transpl._utils.errors import invalid
 from transpl.methods.method_settings import SourceSettings
 from transpl.nn import (
+    Backbone,
+    BackboneSettings,
     Execution,
     History,
-    Network,
     SourceLoss,
     finalize,
     labelled_rows,
@@ -29,7 +30,7 @@ from transpl.windows import Labelled
 class TrainedSource(NamedTuple):
     """What the source phase returns."""
 
-    network: Network
+    network: Backbone
     history: History
     seconds: float
 
@@ -73,12 +74,17 @@ class SourceModel:
     def n_classes(self) -> int:
         return self.source.n_classes
 
+    @property
+    def shape(self) -> BackboneSettings:
+        """The shape of the network."""
+        return self.settings.backbone_shape(self.n_classes, self.source.windows.n_channels)
+
     def train(self) -> None:
         """Train now rather than on first use."""
         _ = self._trained
 
     @property
-    def network(self) -> Network:
+    def network(self) -> Backbone:
         """The trained network, on the CPU in eval mode; never change it, copy it."""
         return self._trained.network
 
@@ -97,17 +103,14 @@ class SourceModel:
             return self
         return replace(self, loss=loss)
 
-    def untrained_network(self) -> Network:
+    def untrained_network(self) -> Backbone:
         """The network as training starts it."""
-        settings = self.settings
-        shape = settings.network(self.n_classes)
-        return new_network(
-            shape, labelled_rows(self.source), settings.batch_size, self.execution, settings.random_state
-        )
+        settings, rows = self.settings, labelled_rows(self.source)
+        return new_network(self.shape, rows, settings.batch_size, self.execution, settings.random_state)
 
-    def network_with(self, weights: dict[str, Tensor]) -> Network:
+    def network_with(self, weights: dict[str, Tensor]) -> Backbone:
         """This model's network with weights from elsewhere; refused (RuntimeError) if they do not fit."""
-        return finalize(with_weights(lambda: Network(self.settings.network(self.n_classes)), weights))
+        return finalize(with_weights(self.shape.build, weights))
 
     @cached_property
     def _trained(self) -> TrainedSource:
@@ -118,7 +121,7 @@ def train_source(model: SourceModel) -> TrainedSource:
     """Train a source model's network."""
     start = work_seconds()
     network, history = train_network(
-        model.settings.network(model.n_classes),
+        model.shape,
         labelled_rows(model.source),
         labelled_rows(model.validation),
         model.settings.source_loop(),

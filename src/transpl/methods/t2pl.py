@@ -21,7 +21,7 @@ from transpl.methods.pseudo_labelling import (
     unit_rows,
 )
 from transpl.methods.registry import register
-from transpl.nn import Network, head_outputs
+from transpl.nn import Backbone, head_outputs
 from transpl.windows import PseudoLabels, Windows
 
 TIE_BREAK = 0.01  # of a vote: below 1, so that it never outvotes a neighbour; large enough to survive float32
@@ -60,7 +60,7 @@ class T2PL(PseudoLabelMethod):
     Settings = T2PLSettings
     settings: T2PLSettings
 
-    def label(self, network: Network, target: Windows) -> PseudoLabels:
+    def label(self, network: Backbone, target: Windows) -> PseudoLabels:
         seen = head_outputs(network, target)
         return t2pl_labels(seen.hidden, seen.probabilities, self.settings.alpha, self.settings.beta)
 

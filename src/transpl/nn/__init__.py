@@ -4,6 +4,7 @@ Shapes: B windows, D channels, N patches of length m, width d, K classes.
 """
 
 from transpl.nn._cpu_kernels import use_cpu_kernels
+from transpl.nn.cnn import CNN, CNNSettings, fresh_batch_norm
 from transpl.nn.devices import Execution, cpu_threads, isolated_rng, resolve_device, with_gradients
 from transpl.nn.inference import (
     HeadOutputs,
@@ -20,7 +21,16 @@ from transpl.nn.inference import (
 )
 from transpl.nn.layers import BatchNorm
 from transpl.nn.loop import History, LoopSettings, Objective, TrainingDiverged, TrainingResult, train
-from transpl.nn.model import Classifier, Encoded, Network, NetworkOutput, NetworkSettings, with_weights
+from transpl.nn.model import (
+    Backbone,
+    BackboneSettings,
+    Classifier,
+    Encoded,
+    Network,
+    NetworkOutput,
+    NetworkSettings,
+    with_weights,
+)
 from transpl.nn.objectives import (
     CERTAIN,
     STOPPING,
@@ -56,9 +66,13 @@ from transpl.nn.rows import (
 
 __all__ = [
     "CERTAIN",
+    "CNN",
     "STOPPING",
     "AdaptationSettings",
+    "Backbone",
+    "BackboneSettings",
     "BatchNorm",
+    "CNNSettings",
     "Classifier",
     "Codebook",
     "Data",
@@ -94,6 +108,7 @@ __all__ = [
     "finalize",
     "floor_share",
     "freeze",
+    "fresh_batch_norm",
     "head_outputs",
     "in_batches",
     "isolated_rng",

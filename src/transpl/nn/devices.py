@@ -29,7 +29,7 @@ class Execution:
     devices : how many of them train together (data-parallel)
     n_threads : CPU threads while training; None keeps torch's setting
     checkpoint_dir : folder for the checkpoints from which an interrupted training resumes; None keeps none
-    progress : show a progress bar (in terminals only)
+    progress : show progress on stderr
     """
 
     device: str = "auto"

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from transpl.nn.model import Classifier, Network
+from transpl.nn.model import Backbone, Classifier, Network
 from transpl.windows import BATCH, Windows
 
 BatchFunction = Callable[[Tensor, Tensor | None], Tensor]  # x (B, D, T), lengths (B,) or None -> (B, ...)
@@ -41,7 +41,7 @@ def class_probabilities(classifier: Classifier, windows: Windows) -> NDArray[np.
     return in_batches(classifier, windows, probabilities)
 
 
-def features(network: Network, windows: Windows) -> NDArray[np.float64]:
+def features(network: Backbone, windows: Windows) -> NDArray[np.float64]:
     """z (n, d), the mean of the summaries over channels."""
     return in_batches(network, windows, network.features)
 
@@ -59,7 +59,7 @@ class HeadOutputs(NamedTuple):
     probabilities: NDArray[np.float64]  # (n, K)
 
 
-def head_outputs(network: Network, windows: Windows) -> HeadOutputs:
+def head_outputs(network: Backbone, windows: Windows) -> HeadOutputs:
     """Features, hidden layer and class probabilities in one pass of the encoder."""
 
     def stacked_outputs(x: Tensor, lengths: Tensor | None) -> Tensor:
@@ -67,8 +67,9 @@ def head_outputs(network: Network, windows: Windows) -> HeadOutputs:
         g = network.hidden(z)
         return torch.cat([z, g, network.head[-1](g)], dim=1)
 
-    d = network.settings.width
-    z, g, logits = np.split(in_batches(network, windows, stacked_outputs), [d, 2 * d], axis=1)
+    d, last = network.settings.width, network.head[-1]
+    assert isinstance(last, nn.Linear)
+    z, g, logits = np.split(in_batches(network, windows, stacked_outputs), [d, d + last.in_features], axis=1)
     return HeadOutputs(z, g, torch.from_numpy(logits).softmax(dim=-1).numpy())
 
 

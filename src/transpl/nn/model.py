@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,10 @@ class NetworkSettings:
     def book_sizes(self) -> dict[str, int]:
         """How many codes each book has, the coarse one first; there may be no fine one."""
         return {"coarse": self.n_coarse} | ({"fine": self.n_fine} if self.n_fine else {})
+
+    def build(self) -> Network:
+        """A network of this shape with random weights."""
+        return Network(self)
 
 
 def with_weights(build: Callable[[], _Module], weights: Mapping[str, Tensor]) -> _Module:
@@ -103,8 +107,62 @@ class Classifier(nn.Module, ABC):
         return self.logits(self.features(x, lengths))
 
 
-class Network(Classifier):
+class BackboneSettings(Protocol):
+    """The shape of a backbone: a frozen dataclass."""
+
+    @property
+    def n_classes(self) -> int: ...
+
+    @property
+    def width(self) -> int:
+        """The size of the features."""
+
+    def build(self) -> Backbone:
+        """A backbone of this shape with random weights."""
+
+
+class Backbone(Classifier):
+    """An encoder and a class head that every method can start from.
+
+    Attributes
+    ----------
+    settings
+        its shape
+    head
+        from features to class logits; the last module is linear
+    """
+
+    settings: BackboneSettings
+    head: nn.Sequential
+
+    @abstractmethod
+    def encode(self, x: Tensor, lengths: Tensor | None = None) -> Encoded:
+        """x (B, D, T) -> summary (B, D', d) and latents (B, D', N, d); D' is 1 where channels are encoded together."""
+
+    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """x (B, D, T) -> z (B, d), the mean of the summaries over channels."""
+        return self.encode(x, lengths).summary.mean(dim=1)
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """z (B, d) -> input of the head's last layer."""
+        return self.head[:-1](z)
+
+    def logits(self, z: Tensor) -> Tensor:
+        """z (B, d) -> class logits (B, K)."""
+        return self.head(z)
+
+    def code_modules(self) -> list[nn.Module]:
+        """The parts that classification does not need."""
+        return []
+
+    def start_from(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
+        """Start what depends on data from a first batch x (B, D, T)."""
+
+
+class Network(Backbone):
     """Encoder, quantiser, decoder and class head; every channel is encoded on its own with shared weights."""
+
+    settings: NetworkSettings
 
     def __init__(self, settings: NetworkSettings) -> None:
         super().__init__()
@@ -148,18 +206,6 @@ class Network(Classifier):
         patches = to_patches(x, self.settings.patch_length)
         return self._encode_patches(patches, self._mask(patches, lengths))
 
-    def features(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """x (B, D, T) -> z (B, d), the mean of the summaries over channels."""
-        return self.encode(x, lengths).summary.mean(dim=1)
-
-    def hidden(self, z: Tensor) -> Tensor:
-        """z (B, d) -> input of the head's last layer, (B, d)."""
-        return self.head[:-1](z)
-
-    def logits(self, z: Tensor) -> Tensor:
-        """z (B, d) -> class logits (B, K)."""
-        return self.head(z)
-
     def code_modules(self) -> list[nn.Module]:
         """The parts that classification does not need: quantiser and decoder."""
         return [self.quantizer, self.decoder, self.to_patch]
@@ -187,7 +233,7 @@ class Network(Classifier):
         return self._decode(q[:, None], None)[:, 0]
 
     @torch.no_grad()
-    def start_codebooks(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
+    def start_from(self, x: Tensor, lengths: Tensor | None = None, *, seed: int) -> None:
         """Start both codebooks by k-means on the latents of a first batch x (B, D, T)."""
         was_training = self.training
         self.eval()

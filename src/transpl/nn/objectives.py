@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from transpl._utils.errors import check_choice, check_fraction
 from transpl.nn.devices import Execution, cpu_threads, isolated_rng, with_gradients
 from transpl.nn.loop import History, LoopSettings, Objective, train
-from transpl.nn.model import Network, NetworkSettings
+from transpl.nn.model import Backbone, BackboneSettings, Network
 from transpl.nn.quantizer import perplexity
 from transpl.nn.rows import Rows, count, floor_share, shuffled_batches, take
 
@@ -25,6 +25,7 @@ CERTAIN = math.inf  # the confidence of a known label
 _MIN_SQUARE = 1e-4
 
 _Module = TypeVar("_Module", bound=nn.Module)
+_Backbone = TypeVar("_Backbone", bound=Backbone)
 
 
 class LearnableWeights(nn.Module):
@@ -93,7 +94,7 @@ class SourceObjective(Objective):
 
     terms = ("cross_entropy", "code", "reconstruction")
 
-    def __init__(self, network: Network, loss: SourceLoss | None = None) -> None:
+    def __init__(self, network: Backbone, loss: SourceLoss | None = None) -> None:
         super().__init__()
         self.network = network
         self.source_loss = SourceLoss() if loss is None else loss
@@ -104,6 +105,7 @@ class SourceObjective(Objective):
         losses = class_and_code_losses(self.network, batch, self.source_loss)
         record = {"loss": losses.total(), **losses.terms}
         if losses.codes is not None:
+            assert isinstance(self.network, Network)
             record["coarse_perplexity"] = perplexity(losses.codes, self.network.settings.n_coarse)
         return record
 
@@ -127,10 +129,10 @@ class SourceLosses(NamedTuple):
         return reduce(torch.add, self.terms.values())
 
 
-def class_and_code_losses(network: Network, batch: Rows, loss: SourceLoss) -> SourceLosses:
-    """L_ce of rows (x, y) and, if codes are trained, L_code and L_rec."""
+def class_and_code_losses(network: Backbone, batch: Rows, loss: SourceLoss) -> SourceLosses:
+    """L_ce of rows (x, y) and, if codes are trained and the backbone has them, L_code and L_rec."""
     x, lengths = batch["x"], batch.get("lengths")
-    if not loss.codes:
+    if not (loss.codes and isinstance(network, Network)):
         z = network.features(x, lengths)
         logits = network.head(z)
         codes, code_terms = None, {}
@@ -144,7 +146,7 @@ def class_and_code_losses(network: Network, batch: Rows, loss: SourceLoss) -> So
 
 @with_gradients()
 def train_network(
-    settings: NetworkSettings,
+    shape: BackboneSettings,
     rows: Rows,
     validation: Rows,
     loop: LoopSettings,
@@ -152,9 +154,9 @@ def train_network(
     *,
     seed: int,
     loss: SourceLoss | None = None,
-) -> tuple[Network, History]:
+) -> tuple[Backbone, History]:
     """Train a new network on source rows (x, y); it is returned in eval mode on the CPU."""
-    network = new_network(settings, rows, loop.batch_size, execution, seed)
+    network = new_network(shape, rows, loop.batch_size, execution, seed)
     objective = SourceObjective(network, loss)
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="source")
     objective.load_state_dict(trained.weights)
@@ -172,13 +174,13 @@ def finalize(module: _Module) -> _Module:
     return module.requires_grad_(True).cpu().eval()
 
 
-def new_network(settings: NetworkSettings, rows: Rows, batch_size: int, execution: Execution, seed: int) -> Network:
+def new_network(shape: BackboneSettings, rows: Rows, batch_size: int, execution: Execution, seed: int) -> Backbone:
     """A network with random weights from `seed`, its codebooks started by k-means on the first mini-batch."""
     first = take(rows, next(shuffled_batches(count(rows), batch_size, seed, epoch=0)))
     with cpu_threads(execution.n_threads), isolated_rng(), with_gradients():
         torch.manual_seed(seed)
-        network = Network(settings).float()
-        network.start_codebooks(first["x"], first.get("lengths"), seed=seed)
+        network = shape.build().float()
+        network.start_from(first["x"], first.get("lengths"), seed=seed)
     return network
 
 
@@ -195,7 +197,7 @@ class Teacher(Protocol):
     def weight(self, epoch: int) -> float:
         """The weight alpha of the target's cross entropy in an epoch."""
 
-    def labels(self, network: Network, epoch: int) -> tuple[Tensor, Tensor] | None:
+    def labels(self, network: Backbone, epoch: int) -> tuple[Tensor, Tensor] | None:
         """New labels (n,) and confidences (n,) of all target rows, or None to keep the old ones."""
 
 
@@ -237,7 +239,7 @@ class AdaptationObjective(Objective):
 
     def __init__(
         self,
-        network: Network,
+        network: Backbone,
         settings: AdaptationSettings,
         teacher: Teacher | None = None,
         target: Rows | None = None,
@@ -247,13 +249,14 @@ class AdaptationObjective(Objective):
         self.settings = settings
         self.teacher = teacher
         self.target_weight = 1.0
-        self.weights = LearnableWeights(2 if settings.codes else 1)
+        self.codes = settings.codes and isinstance(network, Network)
+        self.weights = LearnableWeights(2 if self.codes else 1)
         self.labels: Tensor
         self.confidence: Tensor
         if target is not None:
             self.register_buffer("labels", target["y"].clone())
             self.register_buffer("confidence", target["confidence"].clone())
-        if not settings.codes:
+        if not self.codes:
             freeze(*network.code_modules())
 
     def start_epoch(self, epoch: int) -> None:
@@ -293,7 +296,7 @@ class AdaptationObjective(Objective):
 
     def _compute(self, batch: Rows) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
         """Logits (B, K) and, if codes are trained, their losses and their perplexity."""
-        if not self.settings.codes:
+        if not (self.codes and isinstance(self.network, Network)):
             return self.network.classify(batch["x"], batch.get("lengths")), {}, {}
         output = self.network(batch["x"], batch.get("lengths"))
         losses = {"code": output.code_loss, "reconstruction": output.reconstruction_loss}
@@ -301,7 +304,7 @@ class AdaptationObjective(Objective):
         return output.logits, losses, {"coarse_perplexity": used}
 
     def risk(self, batch: Rows) -> Tensor:
-        terms = class_and_code_losses(self.network, batch, SourceLoss(self.settings.codes)).terms
+        terms = class_and_code_losses(self.network, batch, SourceLoss(self.codes)).terms
         return self._weighted(terms.pop("cross_entropy"), terms)
 
     def _weighted(self, cross_entropy: Tensor, codes: dict[str, Tensor]) -> Tensor:
@@ -315,7 +318,7 @@ class AdaptationObjective(Objective):
 
 @with_gradients()
 def adapt_network(
-    network: Network,
+    network: _Backbone,
     source: Rows,
     target: Rows,
     validation: Rows,
@@ -325,20 +328,21 @@ def adapt_network(
     *,
     seed: int,
     teacher: Teacher | None = None,
-) -> tuple[Network, History]:
+) -> tuple[_Backbone, History]:
     """Fine-tune a copy of `network`.
 
     source, validation : rows (x, y)
     target : rows (x, y = pseudo-label, confidence)
     teacher : see `AdaptationObjective`
     """
-    objective = AdaptationObjective(copy.deepcopy(network), settings, teacher, target)
+    copied = copy.deepcopy(network)
+    objective = AdaptationObjective(copied, settings, teacher, target)
     rows = join_domains(source, target)
     if settings.stopping == "labels":
         validation = join_domains(validation, take(target, most_confident(target["confidence"], settings.top_ratio)))
     trained = train(objective, rows, validation, loop, execution, seed=seed, phase="adapt")
     objective.load_state_dict(trained.weights)
-    return finalize(objective.network), trained.history
+    return finalize(copied), trained.history
 
 
 def join_domains(source: Rows, target: Rows) -> Rows:

@@ -29,24 +29,24 @@ _NONE = '<td class="none">\N{EN DASH}</td>'
 _STAR = '<span class="star" role="img" aria-label="best">★</span> '
 
 
-def write_leaderboard(board: Leaderboard, folder: str | os.PathLike[str]) -> Path:
-    """Write `report.html` into a benchmark folder.
+def write_leaderboard(board: Leaderboard, path: str | os.PathLike[str]) -> Path:
+    """Write the page of a leaderboard.
 
     Parameters
     ----------
     board : Leaderboard
-        From `transpl.benchmark.read_leaderboard(folder)`.
-    folder : path
-        Where to write the page.
+        From `transpl.benchmark.read_leaderboard(folder)` or `leaderboard_of_lines`.
+    path : path
+        Where to write it: an .html file, or a folder for its `report.html`.
 
     Returns
     -------
     pathlib.Path
         The page.
     """
-    path = Path(folder) / "report.html"
-    write_text(path, render_leaderboard(board, datetime.now(UTC).isoformat(timespec="seconds")))
-    return path
+    page = Path(path) if Path(path).suffix == ".html" else Path(path) / "report.html"
+    write_text(page, render_leaderboard(board, datetime.now(UTC).isoformat(timespec="seconds")))
+    return page
 
 
 def render_leaderboard(board: Leaderboard, written: str = "") -> str:

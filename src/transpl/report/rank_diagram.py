@@ -51,17 +51,7 @@ def _sentences(comparison: Comparison, metric: Metric) -> list[str]:
         f"Based on {_where(found)}. On each pair, rows are ranked by {metric.label}, averaged over the same seeds; 1 "
         "is best. A dot is the average of a row's ranks."
     ]
-    different = sum(test.significant for test in found.tests)
-    if different:
-        words.append(f"{different} of {counted(len(found.tests), 'difference')} between two rows are more than chance.")
-        words.append("Rows along one bar cannot be told apart." if found.groups else "No bar: all neighbours differ.")
-    else:
-        words.append("No two rows can be told apart: every difference may be chance.")
-    if too_few_pairs(found):
-        words.append(
-            f"With so few pairs, no two of {len(found.methods)} rows can be told apart, however large the differences. "
-            "Do not read anything into the order until there are more."
-        )
+    words += verdict(found)
     if found.left_out:
         words.append(
             f"{counted(len(found.left_out), 'pair')} left out, because not every row has the same seeds finished there."
@@ -82,9 +72,21 @@ def _where(found: Statistics) -> str:
     return f"{total} ({listed(f'{count} of {name}' for name, count in counts.items())})"
 
 
-def too_few_pairs(found: Statistics) -> bool:
-    """Whether no difference, however clear, can be significant over these pairs."""
-    return found.least_possible_p >= found.alpha
+def verdict(found: Statistics) -> list[str]:
+    """Which rows differ, in sentences that all come from one test."""
+    if found.too_few_pairs:
+        return [
+            f"With so few pairs, no two of {len(found.methods)} rows can be told apart, however large the differences. "
+            "Do not read anything into the order until there are more."
+        ]
+    different = sum(test.significant for test in found.tests)
+    if not different:
+        return ["No two rows can be told apart: every difference may be chance."]
+    are = "is" if different == 1 else "are"
+    return [
+        f"{different} of {counted(len(found.tests), 'difference')} between two rows {are} more than chance.",
+        "Rows along one bar cannot be told apart." if found.groups else "No bar: all neighbours differ.",
+    ]
 
 
 def diagram(found: Statistics) -> str:
@@ -107,10 +109,11 @@ def diagram(found: Statistics) -> str:
     axis = f'<svg role="img" aria-label="axis of ranks, 1 to {n_rows}">{numbers}</svg>'
     head = f'<th scope="col">method</th><th scope="col" class="track">{axis}</th><th scope="col">average</th>'
     head += f'<th scope="col" colspan="{len(lanes)}">bars</th>' if lanes else ""
+    least = "none can be with so few pairs" if found.too_few_pairs else f"{found.critical_difference:.2f} or more"
     caption = (
-        f"Bars: Wilcoxon signed-rank tests of all pairs of rows, Holm's correction, level {found.alpha:g}. "
-        f"Are all rows alike? Friedman's test: p = {found.friedman.p:.2g}. Nemenyi's critical difference of average "
-        f"ranks, for comparison with other diagrams: {found.critical_difference:.2f}."
+        f"Differences of average ranks that are more than chance, at level {found.alpha:g} for all comparisons "
+        f"together: {least} (Nemenyi's test, with ranks shuffled on every pair). If all rows were "
+        f"alike, the first and the last would be as far apart as here with p = {found.p:.2g}."
     )
     return (
         f'<table class="rank-diagram"><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'

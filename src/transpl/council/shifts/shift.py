@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly
 
 from transpl._utils.errors import check_choice, check_positive, invalid
 from transpl.council.settings import KINDS
@@ -212,6 +211,8 @@ def resampled(values: NDArray[Any], rate: float) -> NDArray[Any]:
     ratio = Fraction(rate).limit_denominator(_LARGEST_DENOMINATOR)
     if ratio == 1:
         return values.copy()
+    from scipy.signal import resample_poly  # loads slowly
+
     return resample_poly(values, ratio.numerator, ratio.denominator, axis=2, padtype="line").astype(values.dtype)
 
 

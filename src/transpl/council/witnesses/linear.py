@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
 
 from transpl._utils.layout import Layout, check_numbers
 from transpl.council.witnesses.witness import (
@@ -23,7 +22,7 @@ from transpl.council.witnesses.witness import (
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 BANDS = 11  # of the spectrum, equally wide in octaves
-_MAX_PAIRS = 120  # all pairs of sixteen channels
+MAX_PAIRS = 120  # all pairs of sixteen channels
 _MIN_POWER = 1e-6  # per time step, so that silence has a finite logarithm
 
 
@@ -37,6 +36,8 @@ class LinearWitness(Witness):
         self.n_classes, self.classes = n_classes, np.unique(y)
         self.weights, self.bias = np.zeros((len(self.classes), rows.shape[1])), np.zeros(len(self.classes))
         if len(self.classes) > 1:
+            from sklearn.linear_model import LogisticRegression  # loads slowly, and labelling needs none of it
+
             model = LogisticRegression(C=self.C, max_iter=1000).fit(rows, y)
             self.weights, self.bias = model.coef_, model.intercept_
             if len(self.classes) == 2:  # scikit-learn keeps only the log odds
@@ -107,4 +108,4 @@ def _bands(T: int) -> list[tuple[int, int]]:
 
 def _channel_pairs(D: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     first, second = np.triu_indices(D, 1)
-    return first[:_MAX_PAIRS], second[:_MAX_PAIRS]
+    return first[:MAX_PAIRS], second[:MAX_PAIRS]

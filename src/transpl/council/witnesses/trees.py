@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import ExtraTreesClassifier
 
 from transpl._utils.layout import Layout, check_numbers
 from transpl.council.witnesses.linear import statistics
@@ -45,6 +44,8 @@ class Trees(Witness):
         return viewed.features("statistics", statistics)
 
     def learn(self, rows: NDArray, y: NDArray[np.int64], n_classes: int) -> Self:
+        from sklearn.ensemble import ExtraTreesClassifier  # loads slowly, and labelling needs none of it
+
         forest = ExtraTreesClassifier(N_TREES, min_samples_leaf=2, random_state=self.seed, n_jobs=1)
         forest.fit(rows.astype(np.float32), y)
         trees = [estimator.tree_ for estimator in forest.estimators_]

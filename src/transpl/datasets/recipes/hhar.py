@@ -36,10 +36,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import (
@@ -55,6 +54,9 @@ from transpl._utils.locks import process_state
 from transpl.datasets.dataset import TEST, Dataset
 from transpl.datasets.recipe import Built, Log, Recipe, RemoteFile, dataset_of_people, only_file, windows_per_domain
 from transpl.windows import cut, label_breaks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RAW_FILE = "Phones_accelerometer.csv"
 LENGTH = 128
@@ -238,6 +240,8 @@ def read_samples(path: Path, log: Log, *, models: Sequence[str], rows_at_once: i
     if not names:
         expected, got = f"a phone in {path.name}", ", ".join(models)
         raise invalid("models", expected=expected, got=got, advice="Choose another model.")
+    import pandas as pd  # loads slowly, and a list of data sets loads this module
+
     device = pd.api.types.union_categoricals(devices, sort_categories=True)
     return Samples(
         np.concatenate(people),
@@ -251,6 +255,8 @@ def read_samples(path: Path, log: Log, *, models: Sequence[str], rows_at_once: i
 
 def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
     """Yield the columns that are used, some rows at a time; the first damaged line is an error."""
+    import pandas as pd
+
     with third_party(path, "cannot be read", "Check its permissions."), open(path, encoding="latin1") as stream:
         header = stream.readline().rstrip("\n").split(",")
     if missing := [column for column in _COLUMNS if header.count(column) != 1]:
@@ -287,6 +293,8 @@ def _chunks(path: Path, rows_at_once: int) -> Iterator[pd.DataFrame]:
 @contextmanager
 def _pandas(path: Path, n_sound: int) -> Iterator[None]:
     """Turn an error of pandas, after `n_sound` rows, into one that names the damaged line."""
+    import pandas as pd
+
     with (
         third_party(path, "not readable as csv", _ADVICE),
         process_state,

@@ -43,7 +43,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import find_peaks
 
 from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import third_party
@@ -287,6 +286,8 @@ def _majority_moments(peaks: Peaks) -> NDArray[np.int64]:
     length = 1 + max((int(lead[-1]) for lead in peaks if len(lead)), default=0)
     votes = sum((_votes(lead, length) for lead in peaks), np.zeros(length + 2 * _VOTE + 2))
     majority = sum(len(lead) > 0 for lead in peaks) // 2 + 1
+    from scipy.signal import find_peaks  # loads slowly, and a list of data sets loads this module
+
     moments, _ = find_peaks(votes, height=majority, distance=_REFRACTORY)
     return moments - _VOTE - 1
 

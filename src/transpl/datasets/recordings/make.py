@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from transpl._utils.errors import InputError, check_choice, check_int, check_positive, invalid
 from transpl._utils.files import replacing
 from transpl._utils.locks import writing
+from transpl._utils.progress import tracked
 from transpl.datasets.cards import Provenance, card_path, publish
 from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
@@ -188,7 +189,7 @@ def _cut_tables(
     words, tally = Vocabulary(), Tally()
     batches: list[_Batch] = []
     clocks: dict[str, list[Clock]] = {}
-    for number, path in enumerate(files.paths):
+    for number, path in enumerate(tracked(files.paths, "cutting windows, files", len(files.paths))):
         name, before = _title(path, files.root), windows.count
         cutter = FileCutter(name, sizes, gap)
         given = words.domain.add(_domain_of(path, files)) if files.domain_from else None

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_int, check_positive, invalid, unreadable_file
+from transpl._utils.files import require_regular
 from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally, measure_clock
 from transpl.datasets.recordings.signals import SignalReader, choose_channels, clock_warnings
 from transpl.datasets.recordings.tables import (
@@ -138,6 +139,8 @@ def read_recordings(
     if has_suffix(path, (".npz",)):
         return _from_npz(path, domain, columns, wanted, window, labels_only_score, optional)
     if not has_suffix(path, CSV + PARQUET):
+        if not path.is_dir():
+            require_regular(path)  # of a pipe or /dev/stdin, the ending is not the problem
         expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
         got = f"the folder {str(path)!r}" if path.is_dir() else path.name
         raise invalid("path", expected=expected, got=got, advice="Convert the file or rename it.")

@@ -70,6 +70,7 @@ class Words:
 
     def codes(self, column: pd.Series[Any]) -> Ints:
         """Return a column as indices; an empty cell and "nan" are -1."""
+        cells: Any
         try:
             codes, cells = pd.factorize(column)
         except TypeError:  # lists or dicts in a parquet file

@@ -80,8 +80,9 @@ def read_csv_chunks(
     options: dict[str, Any] = {"dtype": dict(kinds), "keep_default_na": False, "na_values": missing}
     with _csv_reader(path, chunksize=rows, low_memory=False, **options) as reader:
         while (chunk := _next_chunk(reader, path, kinds)) is not None:
-            words = {column: str for column in signals if pd.api.types.is_bool_dtype(chunk[column])}
-            yield chunk.astype(words)  # "True" is a word in every chunk
+            types = chunk.dtypes.to_dict()
+            words = {column: str for column in signals if pd.api.types.is_bool_dtype(types[column])}
+            yield chunk.astype(words) if words else chunk  # "True" is a word in every chunk
 
 
 def has_suffix(path: Path, suffixes: Sequence[str]) -> str | None:
@@ -146,8 +147,10 @@ def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
     if missing.any():
         words = missing & pd.to_numeric(frame[column].map(str, na_action="ignore"), errors="coerce").isna()
         missing = words if words.any() else missing  # in a column of numbers, point at the word
-        cell = frame[column][missing].iloc[0]
-        got = f"{'an empty cell' if pd.isna(cell) else repr(str(cell))} in row {frame.index[missing][0]}"
+        first = int(np.flatnonzero(missing)[0])
+        is_empty = bool(frame[column].isna().iloc[first])
+        got = "an empty cell" if is_empty else repr(str(frame[column].iloc[first]))
+        got = f"{got} in row {frame.index[first]}"
         advice = "Fill or remove such rows, or leave time_col out."
         raise invalid(
             f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice

@@ -26,6 +26,10 @@ class TransPLSettings(AdaptSettings):
         "learning": "labels",
     }
 
+    # Its labels are made of codes, which a CNN does not have, so these are no settings of TransPL.
+    backbone: ClassVar[str] = "patch-transformer"  # type: ignore[misc]
+    keep: ClassVar[str] = "best"  # type: ignore[misc]
+
     sigma: float = setting(0.2, "bandwidth of the channel weight exp(-distance^2 / sigma^2)")
     prior_temperature: float = setting(1.0, "divides the log prior; a larger value trusts a given prior less")
     channel_alignment: bool = setting(True, "weight channels by how far they shifted; False weights all equally")

@@ -40,6 +40,7 @@ from transpl.methods.transpl.transpl_state import Chunks, Codes, TransPLState, V
 from transpl.nn import (
     CERTAIN,
     Execution,
+    Network,
     adapt_network,
     class_probabilities,
     coarse_codes,
@@ -112,6 +113,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         """Take a trained source network, count the transitions of the source's codes, and keep the source rows."""
         super().start_from(model)
         network, source = model.network, model.source
+        assert isinstance(network, Network), "TransPL's settings name no other backbone"
         start = work_seconds()
         with self.on_device(network):
             codes = codes_by_book(network, source.windows)

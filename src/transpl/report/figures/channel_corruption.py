@@ -19,6 +19,7 @@ from plotly.subplots import make_subplots
 from scipy.stats import rankdata
 
 from transpl._utils.errors import check_int, check_not_negative, invalid
+from transpl._utils.progress import tracked
 from transpl.markov import TransitionCounts, channel_weights
 from transpl.report.figures.channel_alignment import RULES, distances_by_rule
 from transpl.report.figures.figure_parts import WIDE, Drawing, Section, Subject, framed
@@ -57,7 +58,10 @@ def corruption_study(
         "n_channels": len(first.channel_names),
         "noise": [float(level) for level in noise],
         "noise_seeds": noise_seeds,
-        "pairs": [_study_pair(subject, c, noise, noise_seeds) for subject in subjects],
+        "pairs": [
+            _study_pair(subject, c, noise, noise_seeds)
+            for subject in tracked(subjects, "adding noise, models", len(subjects))
+        ],
     }
 
 

@@ -6,7 +6,7 @@ H = -\sum_\pi p(\pi) log p(\pi) / log(n!)   (Bandt and Pompe 2002)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_int, invalid
+from transpl._utils.progress import tracked
 from transpl.report.figures.decoded_codes import COLOURS, COLUMNS, code_panels, codes_study, how_decoded
 from transpl.report.figures.figure_parts import WIDE, Drawing, Section, Subject, framed
 from transpl.report.html_parts import counted
@@ -56,11 +57,11 @@ def ordinal_patterns(x: ArrayLike, order: int, delay: int = 1) -> NDArray[np.int
 
 
 def entropy_study(
-    subjects: Iterable[Subject], order: int = ORDER, delay: int = DELAY, context: str = "alone"
+    subjects: Sequence[Subject], order: int = ORDER, delay: int = DELAY, context: str = "alone"
 ) -> dict[str, Any]:
     """Entropies per model and book of the codes that occur in the source; and the first model's codes, to draw them."""
     models, drawn = [], None
-    for subject in subjects:
+    for subject in tracked(subjects, "decoding, models", len(subjects)):
         decoded = codes_study(subject, context)
         # Codes that never occur were never given a shape by training.
         books = {

@@ -15,6 +15,7 @@ from transpl import __version__, datasets
 from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import write_json, write_text
 from transpl._utils.locks import writing
+from transpl._utils.progress import task, tracked
 from transpl.benchmark import RunSpec, Store, restore_run, run_identity, settings_without_seed
 from transpl.jobs.folder import SAMPLE_FILE, load_model, load_sample
 from transpl.methods import TransPLMethod
@@ -121,7 +122,11 @@ def make_figure(
         takes = f"of {', '.join(figure.options)} or none" if figure.options else "none of the figure's options"
         raise invalid(option, expected=takes, got=option, advice=f"Figure {name} does not use it.")
     subjects = load_subjects(home, choice or RunChoice(), figure, log)
-    data = figure.study(subjects if figure.several else subjects[0], **given)
+    if figure.several:
+        data = figure.study(subjects, **given)
+    else:
+        with task(f"computing {name}", None):
+            data = figure.study(subjects[0], **given)
     drawing, page = figure.draw(data), home / "figures" / f"{name}.html"
     with writing(page.parent, page.name):
         write_json(page.with_suffix(".json"), data)
@@ -140,7 +145,8 @@ def load_subjects(folder: Path, choice: RunChoice, figure: PaperFigure, log: Log
         if not figure.several and len(choice.pairs) > 1:
             advice = "Name one of them."
             raise invalid("pairs", expected="one pair for this figure", got=len(choice.pairs), advice=advice)
-        return [_subject_of_run(spec, folder, log) for spec in (runs if figure.several else runs[:1])]
+        shown = runs if figure.several else runs[:1]
+        return [_subject_of_run(spec, folder, log) for spec in tracked(shown, "reading models", len(shown))]
     if not any((folder / name).is_file() for name in ("model/model.json", "model.json")):
         problem, advice = "neither a benchmark nor a model in it", "Name a folder of transpl adapt, demo or bench."
         raise unreadable_file(folder, problem=problem, advice=advice)
@@ -226,7 +232,7 @@ def _of_one_setting(dataset: str, runs: list[RunSpec]) -> list[RunSpec]:
     groups: dict[str, list[RunSpec]] = {}
     for spec in runs:
         if spec.dataset == dataset:
-            groups.setdefault(run_identity(spec.method, spec.settings), []).append(spec)
+            groups.setdefault(run_identity(spec.method, spec.settings, spec.normalise), []).append(spec)
     if len(groups) == 1:
         return next(iter(groups.values()))
     papers = run_identity(METHOD, settings_without_seed(entry(METHOD).settings(dataset)))

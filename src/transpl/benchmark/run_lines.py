@@ -1,0 +1,203 @@
+"""Finished runs as lines of a CSV file that outlives their folder, so that another machine goes on where one stopped.
+
+A line has the scores of a run in percent (as the paper's tables print them), its CPU seconds, and what identifies it:
+
+run         digest of its spec: data, pair, method, seed, settings and goal; runs that have a line are finished
+settings    digest of method, settings and scaling alone, the same for all runs of a table's row
+data        fingerprint of the data set
+
+`backbone` and `normalise` tell rows of one name apart: the paper's encoder from the CNN, raw from scaled channels.
+
+Lines of earlier versions have only dataset, row, pair, seed and scores: tables read them, but they finish no run.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
+
+from transpl._utils.errors import InputError, unreadable_file
+from transpl._utils.files import write_text
+from transpl._utils.locks import file_lock
+from transpl.benchmark.measures import has_metric, metric_value
+from transpl.benchmark.plan import Plan, RunSpec, run_identity, settings_of, settings_without_seed
+from transpl.benchmark.store import Result
+from transpl.datasets.pairs import parse_pair
+from transpl.methods.method_settings import BACKBONES
+from transpl.methods.registry import entry
+
+if TYPE_CHECKING:
+    from transpl.benchmark.runner import RunOutcome
+
+KEYS = ("dataset", "row", "pair", "seed")
+PLACE = (*KEYS, "backbone", "normalise")
+SCORES = ("accuracy", "macro_f1", "calibration_error", "seconds", "binary_f1")
+COLUMNS = (
+    *KEYS,
+    *SCORES,
+    *("label_accuracy", "label_macro_f1", "mse", "dead_codes", "cpu_seconds", "backbone", "normalise"),
+    *("method", "goal", "settings", "run", "data", "version"),
+)
+_OF_TEST = ("accuracy", "macro_f1", "calibration_error", "binary_f1")
+_OF_LABELS = ("accuracy", "macro_f1")
+_OF_CODES = ("mse", "dead_codes")
+_DECIMALS = 3
+
+Line = dict[str, str]
+RowNames = Mapping[tuple[str, str, str], str]  # (data set, digest of method and settings, goal) -> row
+
+
+def row_names(plans: Iterable[Plan]) -> dict[tuple[str, str, str], str]:
+    """What the lines of each row are called: its label, and the settings that differ from the plan's preset."""
+    names = {}
+    for plan in plans:
+        for row in plan.rows:
+            usual = settings_without_seed(settings_of([row.method], plan.dataset, preset=plan.preset)[row.method])
+            in_label = row.changes if row.label != row.method else {}
+            for settings in plan.settings_for(row):
+                other = [
+                    f"{name}={value}"
+                    for name, value in settings.items()
+                    if usual.get(name) != value and name not in in_label
+                ]
+                identity = run_identity(row.method, settings, plan.normalise)
+                names[plan.dataset, identity, row.goal] = " ".join([row.label, *other])
+    return names
+
+
+def line_of(spec: RunSpec, result: Result, names: RowNames) -> Line:
+    """The line of a finished run."""
+    settings = run_identity(spec.method, spec.settings, spec.normalise)
+    labels = result.pseudo_labels.get("initial", {})
+    numbers = {
+        **{name: 100 * result.test[name] for name in _OF_TEST if name in result.test},
+        **{f"label_{name}": 100 * labels[name] for name in _OF_LABELS if name in labels},
+        "seconds": result.seconds.get("adapt"),
+        "cpu_seconds": result.cpu_seconds,
+        **{name: metric_value("labels", result, name) for name in _OF_CODES if has_metric(name, result)},
+    }
+    about = {
+        "dataset": spec.dataset,
+        "row": names.get((spec.dataset, settings, spec.goal), spec.method),
+        "pair": spec.pair,
+        "seed": str(spec.seed),
+        "backbone": str(spec.settings.get("backbone", getattr(entry(spec.method).method.Settings, "backbone", ""))),
+        "normalise": spec.normalise,
+        "method": spec.method,
+        "goal": spec.goal,
+        "settings": settings,
+        "run": spec.digest,
+        "data": spec.data,
+        "version": result.versions.get("transpl", ""),
+    }
+    return about | {name: str(round(value, _DECIMALS)) for name, value in numbers.items() if value is not None}
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a file, every value as it is written; a file that has none of our columns is refused."""
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except FileNotFoundError:
+        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
+    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
+        raise unreadable_file(path, problem=f"not readable as CSV ({error})", advice="Write it again.") from None
+    missing = [name for name in KEYS if name not in table]
+    if missing:
+        problem = f"not a file of runs: no column {', '.join(missing)}"
+        raise unreadable_file(path, problem=problem, advice="`transpl bench --save-lines` writes such files.")
+    columns = [str(name) for name in table]
+    return [dict(zip(columns, values, strict=True)) for values in table.to_numpy().tolist()]
+
+
+def finished_runs(paths: Iterable[Path]) -> set[str]:
+    """The digests of the runs that have a line."""
+    return {line["run"] for path in paths for line in read_lines(path) if line.get("run")}
+
+
+def add_lines(path: Path, lines: Sequence[Line]) -> None:
+    """Append the lines of runs that the file lacks; other processes may append at the same time."""
+    with file_lock(path.with_name(f".{path.name}.lock")):
+        before = read_lines(path) if path.exists() else []
+        known = {line.get("run") for line in before}
+        new = [line for line in lines if line["run"] not in known]
+        if not new:
+            return
+        columns = list(dict.fromkeys([*(before[0] if before else ()), *COLUMNS]))
+        text = io.StringIO()
+        pd.DataFrame([*before, *new], columns=columns).to_csv(text, index=False, lineterminator="\n")
+        write_text(path, text.getvalue())
+
+
+def saving_lines(outcomes: Iterable[RunOutcome], path: Path, names: RowNames) -> Iterator[RunOutcome]:
+    """Pass outcomes on, each after its line is in the file."""
+    for outcome in outcomes:
+        if outcome.result is not None:
+            add_lines(path, [line_of(outcome.spec, outcome.result, names)])
+        yield outcome
+
+
+class LineRun(NamedTuple):
+    """The run of a line.
+
+    identity : of its row: the digest of method and settings, or, in lines of earlier versions, its name
+    label : of its row, with backbone and scaling where they are not the paper's
+    spec : without settings
+    """
+
+    identity: str
+    label: str
+    spec: RunSpec
+    result: Result
+
+
+def runs_of_lines(path: Path) -> dict[str, LineRun]:
+    """The runs of a file, each under a name of its own; of an earlier version only where no newer one replaces them."""
+    found: dict[str, LineRun] = {}
+    newer: set[str] = set()
+    for i, line in enumerate(read_lines(path), start=2):
+        try:
+            run = _parse(line)
+        except (InputError, ValueError) as error:
+            raise unreadable_file(path, problem=f"line {i} is not a run ({error})", advice="Correct it.") from None
+        usual = {"backbone": BACKBONES[0], "normalise": "none"}
+        place = " ".join(line.get(name) or usual.get(name, "") for name in PLACE)
+        found[line.get("run") or place] = run
+        if line.get("run"):
+            newer.add(place)
+    return {key: run for key, run in found.items() if key not in newer}
+
+
+def identity_of_row(label: str) -> str:
+    """What identifies a row by its name alone."""
+    return f"row {label}"
+
+
+def _parse(line: Line) -> LineRun:
+    def number(name: str) -> float | None:
+        return float(line[name]) if line.get(name) else None
+
+    def scores(names: Iterable[str], prefix: str = "") -> dict[str, float]:
+        given = {name: number(prefix + name) for name in names}
+        return {name: value / 100 for name, value in given.items() if value is not None}
+
+    source, target = parse_pair(line["pair"])
+    method, goal = line.get("method") or line["row"], line.get("goal") or "adapt"
+    seed, normalise = int(line["seed"]), line.get("normalise") or "none"
+    spec = RunSpec(line["dataset"], line.get("data", ""), source, target, method, seed, {}, goal, normalise)
+    labels, seconds, version = scores(_OF_LABELS, "label_"), number("seconds"), line.get("version")
+    values: dict[str, Any] = {
+        "test": scores(_OF_TEST),
+        "pseudo_labels": {"initial": labels} if labels else {},
+        "seconds": {} if seconds is None else {"adapt": seconds},
+        "versions": {"transpl": version} if version else {},
+        "cpu_seconds": number("cpu_seconds"),
+    }
+    result = Result(spec.dataset, (source, target), method, spec.seed, {}, **values)
+    backbone = line.get("backbone") or BACKBONES[0]
+    parts = [f"backbone={backbone}"] if backbone != BACKBONES[0] else []
+    parts += [f"normalise={normalise}"] if normalise != "none" else []
+    return LineRun(line.get("settings") or identity_of_row(line["row"]), ", ".join([line["row"], *parts]), spec, result)
