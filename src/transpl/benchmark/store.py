@@ -52,7 +52,7 @@ _DETAILS = {
     "source_guard": {"held_back": bool, "cross_entropy": float, "bound": float},
     "channel_weights": [float],
     "channel_distances": [float],
-    "codebooks": {str: {"perplexity": float, "dead": int, "codes": int}},
+    "codebooks": {str: {"perplexity?": float, "dead": int, "codes": int}},
     "reconstruction_error": float,
 }
 _FAILURE = {"error": str, "traceback": (str, None), "attempts": int}

@@ -398,7 +398,8 @@ def _details(details: Mapping[str, Any]) -> str:
         parts.append(_fact("trust in channels", f'<ul class="weights">{"".join(items)}</ul>'))
     if books := details.get("codebooks"):
         used = (
-            f"{name}: {book['codes']} codes, {book['dead']} never used, perplexity {book['perplexity']:.1f}"
+            f"{name}: {book['codes']} codes, {book['dead']} never used"
+            + (f", perplexity {book['perplexity']:.1f}" if "perplexity" in book else "")
             for name, book in books.items()
         )
         parts.append(_fact("codebooks", escape("; ".join(used))))
