@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
-from transpl._utils.files import read_json
+from transpl._utils.files import read_json, third_party
 from transpl.council import CouncilExplanation, load_explanation
 from transpl.jobs.folder import holds_many, require_complete_predictions, require_finished
 from transpl.markov import BaseExplanation, ShiftReport
@@ -115,7 +115,9 @@ def read_saved_job(home: Path) -> SavedJob:
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
     # A class may be called "NA" or "01".
     as_text = dict.fromkeys(("label", *_ORIGIN), str)
-    predictions = pd.read_csv(home / "predictions.csv", keep_default_na=False, dtype=as_text)
+    path = home / "predictions.csv"
+    with third_party(path, "not readable as csv", "Run transpl adapt or demo again."):
+        predictions = pd.read_csv(path, keep_default_na=False, dtype=as_text)
     require_complete_predictions(home, predictions)
     return SavedJob(
         read_json(home / "summary.json"),
