@@ -38,6 +38,11 @@ from transpl.methods.registry import Entry, entries, entry, names
 
 GOALS = ("adapt", "label")
 NORMALISE = ("none", "domain", "per_split")
+_SPEC = {  # as `check_facts` takes it
+    **dict.fromkeys(("dataset", "data", "method", "goal", "normalise"), str),
+    **dict.fromkeys(("source", "target", "seed"), int),
+    "settings": dict,
+}
 _DIGEST_LENGTH = 20
 _MOST_RUNS = 100_000
 
@@ -120,6 +125,7 @@ class RunSpec:
         """Create a spec from `as_dict`."""
         values = {"normalise": "none", **values}
         check_fields(cls, values)
+        check_facts("run", values, _SPEC)
         return cls(**values)
 
     @property

@@ -23,13 +23,39 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl._utils.errors import UnreadableFile, unreadable_file
+from transpl._utils.errors import InputError, UnreadableFile, unreadable_file
 from transpl._utils.files import read_json, read_npz, replacing, write_json
 from transpl._utils.hashing import hash_json
+from transpl._utils.layout import check_facts
 from transpl._utils.locks import file_lock
 from transpl.benchmark.plan import RunSpec, check_fields, short_digest
 
 FORMAT = "transpl-run-1"
+# A stored result, as `check_facts` takes it, and the details that pages and tables show.
+_RESULT = {
+    **dict.fromkeys(("dataset", "method", "fingerprint"), str),
+    "pair": [int],
+    "seed": int,
+    "settings": dict,
+    "test": {str: float},
+    "pseudo_labels": {str: {str: float}},
+    "seconds": {str: float},
+    "epochs": {str: int},
+    "risks": {str: float},
+    "details": dict,
+    "versions": {str: str},
+    "cpu_seconds": (float, None),
+    "error": (str, None),
+}
+_DETAILS = {
+    "learnt_from": {"rows": int, "share": float, "accuracy?": float},
+    "source_guard": {"held_back": bool, "cross_entropy": float, "bound": float},
+    "channel_weights": [float],
+    "channel_distances": [float],
+    "codebooks": {str: {"perplexity": float, "dead": int, "codes": int}},
+    "reconstruction_error": float,
+}
+_FAILURE = {"error": str, "traceback": (str, None), "attempts": int}
 
 
 @dataclass(frozen=True)
@@ -89,6 +115,10 @@ class Result:
         """Create a result from `as_dict`."""
         values = {"cpu_seconds": None, **values}
         check_fields(cls, values)
+        check_facts("result", values, _RESULT)
+        for name, kind in _DETAILS.items():
+            if name in values["details"]:
+                check_facts(f"result.details.{name}", values["details"][name], kind)
         source, target = values["pair"]
         return cls(**{**values, "pair": (source, target)})
 
@@ -161,9 +191,13 @@ class Store:
         if not path.exists() or self.has(spec):
             return None
         try:
-            record = _read_record(path, {"error", "traceback", "attempts"})
+            record = _read_record(path, set(_FAILURE))
+            check_facts("failure", {name: record[name] for name in _FAILURE}, _FAILURE)
         except UnreadableFile as problem:
             _warn(problem)
+            return None
+        except InputError as error:
+            _warn(_damaged(path, f"not a failure ({error})"))
             return None
         return Failure(spec, record["error"], record["traceback"], record["attempts"])
 
