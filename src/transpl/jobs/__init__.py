@@ -1,5 +1,6 @@
 """The main job, data in, folder out: for one target and for many, at once or streaming."""
 
+from transpl.jobs.check_order import check_order
 from transpl.jobs.folder import load_model, load_sample
 from transpl.jobs.job import (
     Job,
@@ -29,6 +30,7 @@ __all__ = [
     "WindowLabels",
     "adapt_many",
     "check_grouping",
+    "check_order",
     "expand_patterns",
     "from_dataset",
     "from_recordings",
