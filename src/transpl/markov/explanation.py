@@ -400,8 +400,8 @@ def windows_to_explain(
 ) -> NDArray[np.int64]:
     """Select at most `at_most` of n windows by their probabilities (n, K), in ascending order.
 
-    Half of them are the first in `order`, by default the least confident. The others are spread evenly over classes, and
-    within each over the order.
+    Half of them are the first in `order`, by default the least confident. The others are spread evenly over classes,
+    and within each over the order.
     """
     n, K = probabilities.shape
     if n <= at_most:

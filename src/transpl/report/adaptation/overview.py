@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 from transpl.report.adaptation.saved_job import SavedJob
 from transpl.report.html_parts import closed_box, counted, definitions, listed, percent
 
 LOW_ACCURACY = 0.6  # estimated; below it readers are warned
-_ROWS = 12  # of the list of what to check
+_ROWS = 11  # of the list of what to check
 _ROWS_OF_MISSING = 2  # that a class takes which no window got
 _MISSING = 4  # such classes in the list
 _HARDLY_MOVED = 0.95  # weight from which a channel has hardly moved
@@ -51,7 +52,7 @@ def estimated_accuracy(saved: SavedJob) -> dict[str, float] | None:
 
 def _how_good(saved: SavedJob) -> list[str]:
     estimate, metrics = estimated_accuracy(saved), saved.metrics or {}
-    known = {when: metrics[when] for when in ("after", "before") if when in metrics}
+    known: dict[str, Any] = {when: metrics[when] for when in ("after", "before") if when in metrics}
     parts = [*_numbers(estimate, known), *_scale(estimate, known)]
     made = (
         "This variant does not estimate how many of its labels are right."
@@ -73,7 +74,7 @@ def _how_good(saved: SavedJob) -> list[str]:
     return parts
 
 
-def _numbers(estimate: dict[str, float] | None, known: dict[str, dict[str, float]]) -> list[str]:
+def _numbers(estimate: dict[str, float] | None, known: Mapping[str, dict[str, float]]) -> list[str]:
     """The accuracies in large figures: estimated, true, and true before adaptation."""
     cards = []
     if estimate is not None:
@@ -85,7 +86,7 @@ def _numbers(estimate: dict[str, float] | None, known: dict[str, dict[str, float
     return ['<div class="numbers">', *shown, "</div>"] if shown else []
 
 
-def _scale(estimate: dict[str, float] | None, known: dict[str, dict[str, float]]) -> list[str]:
+def _scale(estimate: dict[str, float] | None, known: Mapping[str, dict[str, float]]) -> list[str]:
     """The same accuracies on a line from 0 to 100 %."""
     marks = []
     if estimate is not None:
@@ -148,9 +149,9 @@ def _moved_most(saved: SavedJob) -> str:
         return f"The only channel, <b>{escape(most.name)}</b>, changed by {most.distance:.3f} (0 is unchanged)."
     hardly = ", but hardly" if most.weight >= _HARDLY_MOVED else ""
     if f"{most.distance:.3f}" == f"{least.distance:.3f}":
-        return f"All channels changed equally{hardly} (distance {most.distance:.3f}, where 0 is unchanged)."
+        return f"All changed equally{hardly} (distance {most.distance:.3f}, where 0 is unchanged)."
     return (
-        f"Of the channels, <b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is "
+        f"<b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is "
         f"unchanged), {escape(least.name)} least ({least.distance:.3f})."
     )
 
@@ -212,8 +213,8 @@ def _how_many_wrong(saved: SavedJob, rows: Sequence[int]) -> list[str]:
     known = truth != ""
     everywhere = int((truth != saved.labels)[known].sum())
     return [
-        f'<p class="notes">By the true labels, {sum(wrong)} of these {len(wrong)} are wrong; of all {int(known.sum()):,}'
-        f" labels, {everywhere:,}. The list was made without them.</p>"
+        f'<p class="notes">By the true labels, {sum(wrong)} of these {len(wrong)} are wrong; of all '
+        f"{int(known.sum()):,} labels, {everywhere:,}. The list was made without them.</p>"
     ]
 
 

@@ -145,8 +145,8 @@ def _codes(counts: list[int], shapes: list[list[float]] | None) -> list[str]:
     used = sum(count > 0 for count in counts)
     words = (
         f"Every short piece of signal was sorted by its shape into one of {counted(len(counts), 'code')}; {used} are "
-        "in use. Each is drawn as the shape it stands for, all on one scale; the percentage is its share of the source's "
-        "pieces."
+        "in use. Each is drawn as the shape it stands for, all on one scale; the percentage is its share of the "
+        "source's pieces."
     )
     order = np.argsort(-np.asarray(counts), kind="stable")[:_DRAWN]
     if len(order) < len(counts):
