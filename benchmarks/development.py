@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import roc_auc_score
 
 from transpl import datasets
 from transpl._utils.metrics import accuracy, calibration_error, macro_f1
 from transpl.council import Council, CouncilAnswer, CouncilSettings
 from transpl.council.shifts import TURNS, Shift, find_triads
+from transpl.jobs import check_order
 from transpl.windows import Labelled, Windows, as_windows
 
 # No target of the paper's pairs is a target here, except in HHAR, where all nine users are.
@@ -76,6 +78,7 @@ def judged(name: str, pair: str, seed: int, turn: int, witnesses: tuple[str, ...
         "turn": turn,
         **scores(there.y_test, before, "before_"),
         **scores(there.y_test, heard.probabilities),
+        **ranking(there.y_test, heard.probabilities, council.source_shares),
         "labels_accuracy": accuracy(there.y_train, adapted.probabilities.argmax(axis=1)),
         "estimated": council.estimate.accuracy,
         "low": council.estimate.low,
@@ -102,6 +105,18 @@ def scores(y: np.ndarray, probabilities: np.ndarray, prefix: str = "") -> dict[s
     }
 
 
+def ranking(y: np.ndarray, probabilities: np.ndarray, shares: np.ndarray) -> dict[str, float]:
+    """AUROC for telling right labels from wrong ones: of the confidence and of the order in which to check them."""
+    right = probabilities.argmax(axis=1) == y
+    if right.all() or not right.any():
+        return {}
+    place = np.argsort(check_order(probabilities, shares))
+    return {
+        "auroc_confidence": roc_auc_score(right, probabilities.max(axis=1)),
+        "auroc_check": roc_auc_score(right, place),
+    }
+
+
 def rivals(heard: CouncilAnswer) -> dict[str, float]:
     """Simpler signs of how good the labels are."""
     named, labels = heard.seat_answers.argmax(axis=2), heard.probabilities.argmax(axis=1)
@@ -125,6 +140,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
         found[name] = {**means, **signs, "in_interval": inside, "harmed": harmed, "runs": len(of)} | {
             "undone": int((of["undone"].fillna("") != "").sum()),
             "cpu_seconds": of["cpu_seconds"].mean(),
+            **of.filter(like="auroc_").mean(),
         }
     return pd.DataFrame(found).round(2)
 

@@ -66,3 +66,53 @@ def test_pages_name_code_and_files():
     assert len(DOTTED) > 3
     assert len(PATHS) > 5
     assert len(_documented()) > 100
+
+
+# links
+
+LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^()\s]+)\)")
+INDENTED = re.compile(r"^(`{3,})[^\n]*\n.*?^\1", flags=re.M | re.S)
+LINKS = sorted(
+    (name, link)
+    for name, page in PAGES.items()
+    for link in LINK.findall(INDENTED.sub("", page))
+    if not re.match(r"https?:|mailto:", link)
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings, as GitHub and MyST name them."""
+    headings = re.findall(r"^#+ (.*)$", INDENTED.sub("", page.read_text(encoding="utf-8")), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def missing(page: Path, link: str) -> str:
+    """What a link from a page points at and is not there; "" if it is."""
+    path, _, anchor = link.partition("#")
+    target = page if not path else page.parent / path
+    if path.startswith("gallery/"):  # made of an example when the pages are built
+        return "" if path == "gallery/index" or (ROOT / "examples" / f"{target.name}.py").is_file() else path
+    if not target.exists():
+        return path
+    return anchor if anchor and anchor not in anchors(target) else ""
+
+
+@pytest.mark.parametrize(("name", "link"), LINKS)
+def test_local_links_lead_somewhere(name, link):
+    page = ROOT / name if name == "README.md" else DOCS / name
+    assert not missing(page.with_name(name.replace("_intro.md", ".md")), link)  # an intro begins the page of its name
+
+
+def test_every_page_is_in_the_contents():
+    contents = re.search(r"```\{toctree\}.*?```", PAGES["index.md"], flags=re.S)[0].split()
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert {name for name in pages if not name.endswith("_intro")} <= set(contents)
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "#no-such-heading", "guide.md#no-such-heading", "gallery/none"])
+def test_a_broken_link_is_noticed(link):
+    assert missing(DOCS / "index.md", link)
+
+
+def test_there_are_links_to_check():
+    assert len(LINKS) > 80

@@ -49,7 +49,7 @@ def test_folder_holds_what_the_docs_promise(folder):
 def test_predictions_have_label_confidence_and_a_probability_per_class(folder):
     table = pd.read_csv(folder / "predictions.csv")
     shares = [f"p_{name}" for name in DATA.class_names]
-    assert table.columns.tolist() == ["window", "label", "confidence", "label_before", *shares]
+    assert table.columns.tolist() == ["window", "label", "confidence", "check", "label_before", "truth", *shares]
     p = table[[f"p_{name}" for name in DATA.class_names]].to_numpy()
     assert len(table) == 20
     assert np.allclose(p.sum(axis=1), 1)

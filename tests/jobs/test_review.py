@@ -75,7 +75,7 @@ def test_the_least_confident_are_chosen(windows, n):
 def test_a_job_is_reviewed_from_its_files(folder):
     table = review_job(folder, 7)
     predictions = pd.read_csv(folder / "predictions.csv", float_precision="round_trip")
-    doubtful = predictions.sort_values("confidence", kind="stable").head(7)
+    doubtful = predictions.sort_values("check").head(7)
     assert table.columns.tolist() == [
         *("window", "group", "start", "label", "confidence", "runner_up", "runner_up_probability"),
         *("true_label", "explanation"),

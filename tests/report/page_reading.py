@@ -35,7 +35,7 @@ def headings(page: str) -> list[str]:
 
 def cards(page: str) -> list[str]:
     """The answers on the first screen, as text, without their questions."""
-    found = re.findall(r'<div class="answer">\s*<h2>.*?</h2>(.*?)</div>', page, re.S)
+    found = re.split(r'<div class="answer \w+">\s*<h2>.*?</h2>', page.split('<section id="over-time">')[0])[1:]
     return [text_of(card) for card in found]
 
 
@@ -56,7 +56,7 @@ def facts(page: str) -> dict[str, str]:
 
 
 def scores(page: str) -> list[str]:
-    """The cards with a score each, as text."""
+    """The accuracies in large figures, as text."""
     return [text_of(card) for card in re.findall(r'<div class="number">.*?</div>', page, re.S)]
 
 

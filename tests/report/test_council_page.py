@@ -11,22 +11,26 @@ import pytest
 from conftest import refusal
 from made_up_explanation import CHANNELS, SEATS, made_up, made_up_council
 from made_up_results import METRICS, SWAPPED, TURNED, council_summary, predictions, saved_council, shift
-from page_reading import HOSTILE, caption, cards, data_of, headings, page_of, scores, section, text_of, write
+from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, section, text_of, write
 
 from transpl._utils.errors import UnreadableFile
+from transpl.council import witness_in_words
 from transpl.report import write_report
 from transpl.report.adaptation.explorer import explorer_data
-from transpl.report.adaptation.label_section import agreement
 from transpl.report.adaptation.overview import LOW_ACCURACY
 from transpl.report.adaptation.saved_job import read_saved_job
+from transpl.report.adaptation.witness_section import agreement, believed_share
+from transpl.report.html_parts import percent
 
-GOOD, SHIFTED = 0, 1  # cards
+GOOD, SHIFTED, CHECK = 0, 1, 2  # cards
 
 
 def test_the_first_screen_answers_three_questions_before_all_sections():
     page = page_of(saved_council())
     assert len(cards(page)) == 3
-    assert headings(page)[3] == "What came in"
+    assert headings(page)[3].startswith("The labels")
+    places = [page.index(f'<section id="{name}"') for name in ("over-time", "labels", "shift", "witnesses", "codes")]
+    assert [*places, page.index('<section id="explorer"')] == sorted([*places, page.index('<section id="explorer"')])
 
 
 def test_the_estimate_and_the_truth_are_those_of_the_files():
@@ -34,7 +38,7 @@ def test_the_estimate_and_the_truth_are_those_of_the_files():
     assert "87 %" in said
     assert "between 79 % and 92 %" in said
     assert "75.0 %" in said
-    assert "50.0 % before adaptation" in said
+    assert "50.0 % right before adaptation" in said
     assert said.index("87 %") < said.index("75.0 %")
     unknown = cards(page_of(saved_council(metrics=None)))[GOOD]
     assert "87 %" in unknown
@@ -48,7 +52,7 @@ def test_scores_that_are_only_an_estimate_are_no_scores():
     page = page_of(saved_council(metrics=only, summary=about))
     assert "80 %" in cards(page)[GOOD]
     assert 'id="confusion"' not in page
-    assert scores(page) == []
+    assert scores(page) == ["about 80 % right, estimated; probably between 70 % and 90 %"]
 
 
 @pytest.mark.parametrize(("accuracy", "warned"), [(LOW_ACCURACY - 0.01, True), (LOW_ACCURACY, False), (0.9, False)])
@@ -74,35 +78,46 @@ def test_where_nothing_was_undone_it_says_so():
     assert "acc_y changed most" in cards(page)[SHIFTED]
 
 
-def test_witnesses_are_ranked_by_their_estimated_accuracy():
-    page = page_of(saved_council())
+def witness_rows(page):
     part = re.search(r'<section id="witnesses">.*?</section>', page, re.S)[0]
-    rows = re.findall(r'<th scope="row">\d+\. (.*?)</th>.*?--part:([\d.]+)', part, re.S)
-    expected = sorted(council_summary()["witnesses"], key=lambda one: -one["accuracy"])
-    assert [float(part) for _, part in rows] == [pytest.approx(one["accuracy"], abs=1e-4) for one in expected]
-    assert [name.split(" on ")[0] for name, _ in rows] == [one["witness"] for one in expected]
-    for kind in ("codes", "linear", "trees", "recorded", "standardised"):
-        assert f"<dt>{kind}</dt>" in part
-    assert "<dt>shape</dt>" not in part
+    rows = re.findall(r'<tr><th scope="row">\d+\. (.*?)</th>(.*?)</tr>', part, re.S)
+    return {name: [text_of(cell) for cell in re.findall(r"<td.*?</td>", cells, re.S)] for name, cells in rows}
 
 
-def test_agreement_is_counted_on_the_windows_of_the_page():
+def test_witnesses_are_ranked_by_how_much_they_decided():
     found = saved_council()
-    data = data_of(page_of(found), "agreement-data")["data"][0]
-    order = [found.explanation.seats.index((one.witness, one.view)) for one in found.witnesses]
-    votes = found.explanation.votes[:, order]
-    for i in range(len(SEATS)):
-        for j in range(len(SEATS)):
-            same = np.mean([row[i] == row[j] for row in votes])
-            assert data["z"][i][j] == pytest.approx(100 * same)
+    page, e = page_of(found), found.explanation
+    parts = np.mean([np.abs(e.contributions(i).witnesses) for i in range(len(e))], axis=0)
+    np.testing.assert_allclose(believed_share(e), parts / parts.sum())
+    order = np.argsort(-parts, kind="stable")
+    rows = witness_rows(page)
+    assert list(rows) == [witness_in_words(*SEATS[s]) for s in order]
+    known = {(one["witness"], one["view"]): one["accuracy"] for one in council_summary()["witnesses"]}
+    for s, (believed, agrees, *_) in zip(order, rows.values(), strict=True):
+        assert believed == percent(parts[s] / parts.sum()).replace("\N{NO-BREAK SPACE}", " ")
+        assert agrees == percent(known[SEATS[s]]).replace("\N{NO-BREAK SPACE}", " ")
+    for kind in ("codes", "linear", "trees", "recorded", "standardised"):
+        assert f"<dt>{kind}</dt>" in page
+    assert "<dt>shape</dt>" not in page
+
+
+def test_the_table_says_who_agreed_with_whom():
+    found = saved_council()
+    e = found.explanation
+    votes = e.votes[:, np.argsort(-believed_share(e), kind="stable")]
+    for i, (_, _, *cells) in enumerate(witness_rows(page_of(found)).values()):
+        expected = [f"{100 * np.mean([row[i] == row[j] for row in votes]):.0f}" for j in range(len(SEATS))]
+        expected[i] = ""
+        assert cells == expected
     np.testing.assert_array_equal(agreement(votes), agreement(votes).T)
 
 
 def test_agreement_on_some_windows_is_not_passed_off_as_that_of_all():
     some = saved_council()
     more = predictions(np.tile(some.explanation.answers, (2, 1)))
-    assert "least sure" not in caption(page_of(some), "agreement")
-    assert "least sure" in caption(page_of(saved_council(predictions=more)), "agreement")
+    words = "Half of these windows are the ones to check first"
+    assert words not in section(page_of(some), "Which witnesses were believed")
+    assert words in section(page_of(saved_council(predictions=more)), "Which witnesses were believed")
 
 
 def test_no_channel_is_said_to_vote_or_to_be_trusted():
@@ -160,7 +175,7 @@ def test_many_channels_and_witnesses_stay_within_bounds():
 def test_without_an_explanation_it_still_tells_the_witnesses():
     found = saved_council()
     page = page_of(type(found)(found.summary, found.predictions))
-    assert 'id="agreement"' not in page
+    assert 'class="cell' not in page
     assert "Which witnesses were believed" in headings(page)
     assert "no explanation.npz" in section(page, "Why a window got its label")
 
@@ -241,3 +256,44 @@ def test_answers_of_more_than_one_window_are_shown_beside_those_of_one():
     assert not explorer_data(saved_council(e))["answersDiffer"]
     smoothed = made_up_council(windows=np.arange(12), answers=np.roll(e.answers, 1, axis=0))
     assert explorer_data(saved_council(smoothed))["answersDiffer"]
+
+
+# what to check
+
+
+def with_truth(p, truth, **change):
+    """Results with these probabilities and true labels; every window is explained."""
+    e = made_up_council(n=len(p), windows=np.arange(len(p)), answers=p)
+    classes = e.classes
+    return saved_council(e, predictions=predictions(p, classes, truth=truth), **change)
+
+
+def test_classes_that_no_label_names_come_first_with_their_likeliest_windows():
+    p = np.array([[0.9, 0.02, 0.08], [0.8, 0.15, 0.05], [0.1, 0.02, 0.88], [0.2, 0.3, 0.5]])
+    said = cards(page_of(with_truth(p, ["sit", "stand", "walk", "walk"])))[CHECK]
+    assert (
+        "No window was labelled stand (25 % of the source). If it occurs, then likeliest in window 3 or window 1"
+        in said
+    )
+    rest = said[said.index("likeliest in window 3 or window 1") + 34 :]
+    assert re.findall(r"window (\d+) :", rest) == ["2", "0"]  # of the source, fewer are walk than sit
+    assert "0 of these 2 are wrong; of all 4 labels, 1." in said
+
+
+def test_the_list_says_how_many_of_it_are_wrong_only_where_that_is_known():
+    p = np.array([[0.9, 0.05, 0.05], [0.4, 0.5, 0.1], [0.1, 0.1, 0.8]])
+    assert "1 of these 2 are wrong; of all 2 labels, 1." in cards(page_of(with_truth(p, ["stand", "stand", ""])))[CHECK]
+    assert "wrong" not in cards(page_of(with_truth(p, [""] * 3)))[CHECK]
+
+
+def test_the_list_and_the_explorer_follow_the_ranks_of_the_results():
+    found = saved_council()
+    ranks = np.roll(np.arange(1, 13), 5)
+    table = found.predictions.assign(check=ranks)[
+        ["window", "label", "confidence", "check", "p_sit", "p_stand", "p_walk"]
+    ]
+    ranked = saved_council(found.explanation, predictions=table)
+    page = page_of(ranked)
+    listed = re.findall(r'<li><a href="#window-(\d+)">', page)
+    assert listed == [str(row) for row in np.argsort(ranks)[: len(listed)]]
+    assert explorer_data(ranked)["check"] == (ranks - 1).tolist()

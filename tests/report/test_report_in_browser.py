@@ -17,7 +17,7 @@ pytest.importorskip("fcntl", reason="the browser is driven over pipes, which nee
 
 from headless_browser import browser, find_browser
 from made_up_explanation import CLASSES, SEATS, made_up, made_up_council
-from made_up_results import METRICS, council_summary, saved, saved_council, shift, summary
+from made_up_results import METRICS, council_summary, predictions, saved, saved_council, shift, summary
 
 from transpl.report import write_report
 from transpl.report.adaptation_page import render_adaptation
@@ -135,9 +135,10 @@ def test_data_in_the_page_are_those_of_explain(tab, explanation):
     np.testing.assert_allclose(signal, X[5, 1], atol=np.ptp(X[:, 1]) / 65534)
 
 
-def test_buttons_and_arrow_keys_go_on_and_back(tab, explanation):
-    order = np.argsort(explanation.answers.max(axis=1).round(6), kind="stable").tolist()
-    choose(tab, "window-order", "doubt")
+def test_buttons_and_arrow_keys_go_on_and_back(tab):
+    order = tab.value("page.dataOf('explorer-data').check")
+    order = np.argsort(order, kind="stable").tolist()
+    choose(tab, "window-order", "check")
     assert shown_window(tab) == order[0]
     assert tab.value("document.getElementById('previous').disabled")
     click(tab, "next")
@@ -149,7 +150,7 @@ def test_buttons_and_arrow_keys_go_on_and_back(tab, explanation):
     tab.press("ArrowLeft")
     tab.press("ArrowLeft")
     assert shown_window(tab) == order[0]
-    assert text(tab, "#window-status").startswith(f"Window {order[0]}, 1 of 24, least sure first.")
+    assert text(tab, "#window-status").startswith(f"Window {order[0]}, 1 of 24, to check first.")
 
 
 def test_a_field_keeps_its_arrow_keys(tab):
@@ -296,8 +297,6 @@ def test_a_councils_page_works_on_a_phone_in_the_dark(chromium, tmp_path, case):
     page = tmp_path / "council.html"
     page.write_text(render_adaptation(saved_council(made_up_council(windows=np.arange(12), **case))))
     chromium.open(page, width=390, height=800, dark=True)
-    chromium.value("document.getElementById('agreement').scrollIntoView()")
-    wait_until(chromium, drawn("agreement"))
     choose(chromium, "window-order", "agree")
     for _ in range(11):
         click(chromium, "next")
@@ -433,4 +432,135 @@ def test_many_channels_unequal_lengths_and_hostile_names_make_no_trouble(chromiu
     choose(chromium, "window-order", "odds")
     assert chromium.value("document.querySelectorAll('img').length") == 0
     assert chromium.value("document.documentElement.scrollWidth") <= 390
+    assert chromium.problems == []
+
+
+def back(tab):
+    """Go back in the history and wait until the page has noticed."""
+    tab.value(
+        "new Promise((done) => { addEventListener('popstate', () => setTimeout(done, 0), { once: true });"
+        "history.back(); })"
+    )
+
+
+def test_back_returns_to_what_was_seen_before_and_not_to_another_page(chromium, folder):
+    chromium.open(folder / "report.html")
+    address, entries = chromium.value("location.pathname"), chromium.value("history.length")
+    first = shown_window(chromium)
+    links = chromium.value("[...document.querySelectorAll('.doubtful a')].map((link) => link.hash)")
+    for at in (1, 2):
+        chromium.value(f"document.querySelectorAll('.doubtful a')[{at}].click()")
+    for _ in range(3):
+        click(chromium, "next")
+    assert chromium.value("history.length") == entries + 3  # two links and one walk
+    back(chromium)
+    assert links[2] == f"#window-{shown_window(chromium)}" == chromium.value("location.hash")
+    back(chromium)
+    assert links[1] == f"#window-{shown_window(chromium)}"
+    back(chromium)
+    assert shown_window(chromium) == first
+    assert chromium.value("location.hash") == ""
+    assert chromium.value("location.pathname") == address
+    assert chromium.problems == []
+
+
+def first_screens(windows=40):
+    """Results that fill the first screen: with and without a class that no label names, with and without truth."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([3, 1, 3], size=windows)
+    none = p.copy()
+    none[:, 1] *= 0.1
+    none /= none.sum(axis=1, keepdims=True)
+    for probabilities in (p, none):
+        e = made_up_council(n=windows, windows=np.arange(windows), answers=probabilities, nearest=None)
+        truth = CLASSES[rng.integers(0, 3, windows)]
+        yield saved_council(e, predictions=predictions(probabilities, truth=truth))
+        yield saved_council(e, metrics=None, predictions=predictions(probabilities))
+
+
+def test_the_first_screen_has_all_three_answers_and_no_hole(chromium, tmp_path):
+    """The cards lie in two columns that end together, and a card has little empty room."""
+    box = "(e) => { const { top, bottom } = e.getBoundingClientRect(); return [top, bottom]; }"
+    for results in first_screens():
+        page = tmp_path / "page.html"
+        page.write_text(render_adaptation(results))
+        for dark in (False, True):
+            chromium.open(page, height=800, dark=dark)
+            good, shifted, check = chromium.value(f"[...document.querySelectorAll('.answer')].map({box})")
+            assert check[1] <= 800
+            assert good[0] == check[0]
+            assert shifted[1] == pytest.approx(check[1], abs=1)
+            assert shifted[0] - good[1] == pytest.approx(16, abs=1)
+            ends = chromium.value(
+                "[...document.querySelectorAll('.answer')].map((e) => e.getBoundingClientRect().bottom "
+                "- e.lastElementChild.getBoundingClientRect().bottom)"
+            )
+            assert max(ends) < 150
+        estimate = chromium.value("document.querySelector('.number b').getBoundingClientRect().bottom")
+        assert estimate < 250
+    assert chromium.problems == []
+
+
+def test_a_bar_without_windows_says_none(chromium, tmp_path):
+    about = council_summary()
+    about["test"] |= {"class_shares": {"sit": 0.0, "stand": 1.0, "walk": 0.0}}
+    page = tmp_path / "none.html"
+    page.write_text(render_adaptation(saved_council(summary=about)))
+    chromium.open(page)
+    chromium.value("document.getElementById('class-shares').scrollIntoView()")
+    wait_until(chromium, drawn("class-shares"))
+    words = chromium.value("[...document.querySelectorAll('#class-shares .bartext')].map((text) => text.textContent)")
+    assert words.count("none") == 2
+
+
+# the timeline
+
+
+def timeline_page(tmp_path, **columns):
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet([1, 1, 1], size=12)
+    e = made_up_council(windows=np.arange(12), answers=p)
+    path = tmp_path / "timeline.html"
+    path.write_text(render_adaptation(saved_council(e, predictions=predictions(p, **columns))))
+    return path, CLASSES[p.argmax(axis=1)]
+
+
+def test_the_timeline_draws_labels_and_truth_and_opens_windows(chromium, tmp_path):
+    truth = CLASSES[np.arange(12) % 3]
+    page, labels = timeline_page(tmp_path, truth=truth)
+    for width, dark in ((1280, False), (390, True)):
+        chromium.open(page, width=width, dark=dark)
+        widths = (
+            "[...document.querySelectorAll('#timeline {0}')].reduce((sum, bar) => sum + bar.width.baseVal.value, 0)"
+        )
+        right, wrong, true = (
+            chromium.value(widths.replace("{0}", f"rect.{kind}")) for kind in ("label:not(.wrong)", "wrong", "true")
+        )
+        assert right / true == pytest.approx((labels == truth).mean(), abs=0.02)
+        assert (right + wrong) / true == pytest.approx(1, abs=0.02)
+        assert chromium.value("document.documentElement.scrollWidth") <= width
+    chromium.open(page)
+    chromium.value("document.getElementById('timeline').focus()")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        chromium.press(key)
+    assert text(chromium, "#timeline-status").startswith(f"Window 1: {labels[1]}, ")
+    assert f"true label {truth[1]}" in text(chromium, "#timeline-status")
+    chromium.value("document.querySelector('#timeline-status a').click()")
+    assert shown_window(chromium) == 1
+    verdict = "right by the true label" if labels[1] == truth[1] else f"wrong, the true label is {truth[1]}"
+    assert verdict in text(chromium, "#window-title")
+    assert chromium.problems == []
+
+
+def test_the_timeline_of_another_recording_is_chosen(chromium, tmp_path):
+    group, start = ["bob", "eve"] * 6, np.arange(12) * 64
+    page, _ = timeline_page(tmp_path, group=group, start=start)
+    chromium.open(page)
+    assert chromium.value("document.querySelectorAll('#timeline rect.true').length") == 0
+    for at, name in enumerate(("bob", "eve")):
+        choose(chromium, "timeline-recording", at)
+        chromium.value("document.getElementById('timeline').focus()")
+        chromium.press("ArrowRight")
+        assert text(chromium, "#timeline-status").startswith(f"Window {at} at {64 * at}:")
+        assert name in chromium.value("document.querySelector('#timeline svg').getAttribute('aria-label')")
     assert chromium.problems == []

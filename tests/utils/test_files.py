@@ -430,6 +430,8 @@ def test_arrays_that_nobody_asked_for_are_not_unpacked(tmp_path):
         "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
         "{'descr': '<U99999999', 'fortran_order': False, 'shape': (5,), }",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        "{'descr': [], 'fortran_order': False, 'shape': (-1,), }",  # numpy.load(mmap_mode="r") ends the process
+        "{'descr': '|S0', 'fortran_order': False, 'shape': (3,), }",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (3",  # tokenize.TokenError
         "{" * 300,
         "'''",

@@ -20,6 +20,10 @@ class InputTypeError(InputError, TypeError):
     """An `InputError` that can also be caught as the TypeError that scikit-learn expects."""
 
 
+class MissingExtra(InputError):
+    """An optional package is not installed."""
+
+
 class UnreadableFile(InputError):
     """A file is missing, damaged, half-written or of another kind."""
 
@@ -47,7 +51,7 @@ def require_extra(what: str, extra: str, *distributions: str) -> None:
     except ImportError:
         verb = "are" if len(distributions) > 1 else "is"
         problem = f"needs {' and '.join(distributions)}, which {verb} not installed"
-        raise InputError(f'{what}: {problem}. Install them with: pip install "transpl[{extra}]"') from None
+        raise MissingExtra(f'{what}: {problem}. Install them with: pip install "transpl[{extra}]"') from None
 
 
 def _on_one_line(message: str) -> str:

@@ -168,10 +168,16 @@ def npz_keys(path: str | os.PathLike[str]) -> list[str]:
 def map_npy(path: str | os.PathLike[str]) -> np.memmap:
     """Map the array of a .npy file into memory, read-only; raise if it is missing or half-written."""
     with third_party(path, "not a .npy file, or damaged", "Write it again with numpy.save."):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not isinstance(array, np.memmap):
-        array.close()
-        raise unreadable_file(path, problem="several arrays, not one", advice="Write the windows with numpy.save.")
+        with open(path, "rb") as stream:
+            if zipfile.is_zipfile(stream):
+                problem = "several arrays, not one"
+                raise unreadable_file(path, problem=problem, advice="Write the windows with numpy.save.")
+            stream.seek(0)
+            shape, dtype = read_npy_header(stream)
+            held = os.stat(path).st_size - stream.tell()
+        if dtype.itemsize == 0 or prod(shape) * dtype.itemsize > held:  # numpy may divide by zero, which is the end
+            raise ValueError(f"{held} bytes, not those of {dtype} of shape {shape}")
+        array: np.memmap = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 

@@ -300,7 +300,7 @@ def review(
     threads: Threads = None,
     device: Device = "auto",
 ) -> None:
-    """Write the least confident windows to a csv. Fill in its column true_label; `adapt --labels` uses it."""
+    """Write the windows to check first to a csv. Fill in its column true_label; `adapt --labels` uses it."""
     from transpl import jobs
     from transpl._utils.files import is_stream
     from transpl.jobs.folder import write_table

@@ -27,11 +27,11 @@ def export(
 
     The export labels each window by itself. Voting by groups, smoothing over time, adapting and explaining stay here.
     """
-    from transpl.jobs import export as exports
-
-    check_choice("--to", to, exports.FORMATS)
+    check_choice("--to", to, ("numpy", "onnx"))
     if to == "onnx":
         require_extra("transpl export --to onnx", "onnx", "onnx")
+    from transpl.jobs import export as exports
+
     fitted, reading = open_model(model, None, "cpu")
     length = reading.get("window") if window is None else window
     write = exports.export_onnx if to == "onnx" else exports.export_numpy

@@ -99,6 +99,8 @@ class Council:
         The estimated accuracy on the target.
     lacks_classes : bool
         Whether `adapt` noticed that the target lacks classes of the source.
+    source_shares : (K,) array
+        Class shares of the source.
 
     Examples
     --------
@@ -119,7 +121,7 @@ class Council:
         self.lacks_classes = False
         self.shifts: ShiftSearch | None = None
         self.estimate: AccuracyEstimate | None = None
-        self._source_shares: Floats = np.zeros(0)
+        self.source_shares: Floats = np.zeros(0)
         self._source = SourceSeats({}, [])  # what learnt from the source as it is
         self._used = self._source  # what answers: the same, unless a channel is dead in the target
         self._target_scalers: dict[str, SignalScaler] = {}
@@ -129,7 +131,7 @@ class Council:
     def learn(self, source: Labelled) -> Self:
         """Let every seat learn from labelled source windows."""
         self.n_classes = source.n_classes
-        self._source_shares = np.bincount(source.y, minlength=source.n_classes) / len(source.y)
+        self.source_shares = np.bincount(source.y, minlength=source.n_classes) / len(source.y)
         self._source = SourceSeats.learn(source, self.settings)
         self._forget_target()
         return self
@@ -209,7 +211,7 @@ class Council:
 
     def arrays(self) -> dict[str, NDArray]:
         """Return everything that was learnt as named arrays, to save."""
-        found = {"source_shares": self._source_shares} | prefixed("source", self._source.arrays())
+        found = {"source_shares": self.source_shares} | prefixed("source", self._source.arrays())
         if self._used is not self._source:
             found |= prefixed("heard", self._used.arrays())
         for view, scaler in self._target_scalers.items():
@@ -253,7 +255,7 @@ class Council:
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Self:
         """Restore the results of `facts` and `arrays`."""
-        self.n_classes, self._source_shares = int(facts["n_classes"]), arrays["source_shares"]
+        self.n_classes, self.source_shares = int(facts["n_classes"]), arrays["source_shares"]
         self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
         self.estimate = None if facts["estimate"] is None else AccuracyEstimate(*facts["estimate"])
         self._source = self._used = SourceSeats.restored(under("source", arrays), self.settings, self.n_classes)
@@ -324,7 +326,7 @@ class Council:
         from_source = answers = self._answers(rows)
         heard = self._seats_to_hear(rows)
         self.lacks_classes = not heard.all()
-        votes, q = join(from_source, self._source_shares, info, heard=heard)
+        votes, q = join(from_source, self.source_shares, info, heard=heard)
         axes = {
             at: PrincipalAxes.fit(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM
         }
@@ -335,7 +337,7 @@ class Council:
             learnt = {at: relearn(axes[at], rows[at], q, fold) for at in axes}
             self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
             answers = np.concatenate([from_source, np.stack([answer for _, answer in learnt.values()])])
-            votes, q = join(answers, self._source_shares, info)
+            votes, q = join(answers, self.source_shares, info)
         self.estimate = estimate_accuracy(from_source, [seat.view for seat in self.seats], q)
         scores = votes.log_probabilities(votes.evidence(answers), info)
         self._votes = votes.calibrated(answers, sharpness_for(scores, self.estimate.accuracy))

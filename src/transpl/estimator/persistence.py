@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
 
 from transpl import __version__
-from transpl._utils.errors import InputError, UnreadableFile, invalid, unreadable_file
+from transpl._utils.errors import InputError, MissingExtra, UnreadableFile, invalid, unreadable_file
 from transpl._utils.files import read_json, replacing, write_json
 from transpl._utils.hashing import hash_file, hash_json
 from transpl._utils.locks import writing
@@ -113,7 +113,7 @@ def refusing_what_does_not_fit(path: Path) -> Iterator[None]:
     """Refuse a saved model in one line, whatever the block raises: a digest does not prove who wrote it."""
     try:
         yield
-    except (UnreadableFile, OSError):
+    except (UnreadableFile, MissingExtra, OSError):
         raise
     except Exception as error:
         reason = f"{error}".rstrip(".") if isinstance(error, InputError) else f"{type(error).__name__}: {error}"

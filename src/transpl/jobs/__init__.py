@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from transpl.jobs.check_order import check_order
     from transpl.jobs.folder import load_model, load_sample
     from transpl.jobs.job import (
         Job,
@@ -35,6 +36,7 @@ __all__ = [
     "WindowLabels",
     "adapt_many",
     "check_grouping",
+    "check_order",
     "expand_patterns",
     "from_dataset",
     "from_recordings",
@@ -54,6 +56,7 @@ __all__ = [
     "table_as_text",
 ]
 _MODULES = {
+    "check_order": ("check_order",),
     "folder": (
         "load_model",
         "load_sample",

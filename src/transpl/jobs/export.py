@@ -25,7 +25,6 @@ from transpl.jobs import numpy_predictor
 from transpl.jobs.folder import SAMPLE_FILE, load_sample
 from transpl.windows import Windows, as_windows
 
-FORMATS = ("numpy", "onnx")
 CHECKED = 256  # windows on which an export is compared with the model
 TOLERANCE = 1e-6
 _WITHIN, _SAME_LABEL = 0.9, 0.99  # least shares of the checked windows; docs/production.md says why not all

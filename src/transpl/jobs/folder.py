@@ -4,7 +4,7 @@ A job for one target writes
 
 - `model/`: the adapted model; beside it `source.json` (what its source model was trained on, see `source_models`) and
   `reading.json` (how recordings were read, for `transpl predict`)
-- `predictions.csv`: a row per window with its label, confidence and a probability per class
+- `predictions.csv`: a row per window with its label, confidence, rank among those to check and a probability per class
 - `summary.json`, and `metrics.json` where there are scores or an estimated accuracy
 - `explanation.npz` (of some windows), `shift.json`, `sample.npz` (some windows of both domains, for figures)
 
@@ -39,6 +39,8 @@ from transpl.windows import Windows, as_windows, evenly_spaced
 # columns of predictions.csv
 TRUE_LABEL = "true_label"  # given by a person
 LABEL_BEFORE = "label_before"  # before adaptation
+TRUTH = "truth"  # the label in the target's own file, which only scores
+CHECK = "check"  # 1: check this window first
 PROBABILITY = "p_"  # prefix of the columns with a probability per class
 
 UNFINISHED = "unfinished.json"

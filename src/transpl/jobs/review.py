@@ -15,7 +15,7 @@ from transpl._utils.files import is_stream
 from transpl.council import load_explanation
 from transpl.datasets.recordings.reading import Recordings
 from transpl.datasets.recordings.tables import as_text, read_table, require_columns
-from transpl.jobs.folder import PROBABILITY, TRUE_LABEL, require_complete_predictions, require_finished
+from transpl.jobs.folder import CHECK, PROBABILITY, TRUE_LABEL, require_complete_predictions, require_finished
 from transpl.jobs.target import origin_of, predictions_table
 
 ORIGIN = ("window", "domain", "group", "start")
@@ -31,6 +31,8 @@ def least_confident(labels: ArrayLike, confidence: ArrayLike, n: int, *, spread:
 
     Parameters
     ----------
+    confidence
+        or any other number by which to sort, such as the column `check` of predictions.csv
     spread
         take turns among the labels: the least confident window of each, then the second ones, and so on
 
@@ -53,7 +55,7 @@ def least_confident(labels: ArrayLike, confidence: ArrayLike, n: int, *, spread:
 def review_recordings(
     model: TransPL, recordings: Recordings, n: int, *, spread: bool = False, earlier: Path | None = None
 ) -> pd.DataFrame:
-    """List the n least confident windows of recordings, as the model labels them now.
+    """List the n windows of recordings to check first, as the model labels them now; see `check_order`.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def review_recordings(
 
 
 def review_job(folder: Path, n: int, *, spread: bool = False, earlier: Path | None = None) -> pd.DataFrame:
-    """List the n least confident windows that a job labelled, without those that a person labelled before.
+    """List the n windows of a job to check first, without those that a person labelled before; see `check_order`.
 
     Parameters
     ----------
@@ -148,7 +150,8 @@ def _check_origin(table: pd.DataFrame, known: pd.DataFrame, path: Path) -> None:
 def _list(table: pd.DataFrame, explain: _Explain, n: int, spread: bool, typed: pd.DataFrame | None) -> pd.DataFrame:
     """Choose n rows of a table of predictions; labels typed into an earlier list are kept."""
     check_int("n", n, least=1)
-    rows = least_confident(as_text(table["label"]), table["confidence"], n, spread=spread)
+    by = CHECK if CHECK in table else "confidence"  # results of earlier versions have no ranks
+    rows = least_confident(as_text(table["label"]), table[by], n, spread=spread)
     chosen = table.iloc[rows].reset_index(drop=True)
     columns = [name for name in chosen.columns if name.startswith(PROBABILITY)]
     p = chosen[columns].to_numpy(np.float64)

@@ -24,11 +24,14 @@ from transpl._utils.metrics import accuracy, macro_f1
 from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator.validation import few_label_indices, to_python
+from transpl.jobs.check_order import check_order
 from transpl.jobs.folder import (
+    CHECK,
     LABEL_BEFORE,
     PROBABILITY,
     SAMPLE_FILE,
     TRUE_LABEL,
+    TRUTH,
     Sample,
     save_reading,
     save_sample,
@@ -155,7 +158,7 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
             groups=target.groups,
             smooth=task.smooth,
         )
-    predictions = predictions_table(model, test.X, test.origin, before, groups=test.groups, smooth=task.smooth)
+    predictions = predictions_table(model, test.X, test.origin, before, test.y, groups=test.groups, smooth=task.smooth)
     labels = predictions["label"].to_numpy()
     needs_pseudo_labels = task.explain or target.y is not None
     pseudo = model.pseudo_label(target.X) if needs_pseudo_labels else None
@@ -172,7 +175,8 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
     explanation = shift = None
     if task.explain and pseudo is not None:
         probabilities = probabilities_of(predictions, len(model.classes_))
-        explanation = explain_some(model, test.X, probabilities, task.channel_names)
+        order = np.argsort(predictions[CHECK].to_numpy(), kind="stable")
+        explanation = explain_some(model, test.X, probabilities, order, task.channel_names)
         shift = model.shift_report(channel_names=task.channel_names)
         if shift.target_shares is None:  # `adapt` labelled nothing
             known = few_label_indices(task.few_labels, len(target.X), model.classes_)
@@ -238,22 +242,33 @@ def origin_of(recordings: Recordings) -> pd.DataFrame:
 
 
 def predictions_table(
-    model: TransPL, X: Any, origin: pd.DataFrame | None = None, before: NDArray | None = None, **order: Any
+    model: TransPL,
+    X: Any,
+    origin: pd.DataFrame | None = None,
+    before: NDArray | None = None,
+    truth: NDArray | None = None,
+    **order: Any,
 ) -> pd.DataFrame:
-    """Label windows: a row per window with its origin, label, confidence and a probability per class.
+    """Label windows: a row per window with its origin, label, confidence, rank to check and a probability per class.
 
     Parameters
     ----------
     before
         (n,) labels before adaptation, for a column of their own
+    truth
+        (n,) true labels, "" where unknown, for a column of their own
     **order
         `groups` and `smooth`, as in `TransPL.predict_proba`
     """
     p = model.predict_proba(X, **order)
     table = pd.DataFrame({"window": np.arange(len(p))}) if origin is None else origin.reset_index(drop=True).copy()
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
+    shares = model.fitted_method().expected_shares
+    table[CHECK] = 1 + np.argsort(check_order(p, shares), kind="stable")
     if before is not None:
         table[LABEL_BEFORE] = before
+    if truth is not None:
+        table[TRUTH] = truth.astype(str)
     return pd.concat([table, pd.DataFrame(p, columns=[f"{PROBABILITY}{name}" for name in model.classes_])], axis=1)
 
 
@@ -263,10 +278,14 @@ def probabilities_of(predictions: pd.DataFrame, n_classes: int) -> NDArray[np.fl
 
 
 def explain_some(
-    model: TransPL, X: Any, probabilities: NDArray[np.float64], channel_names: tuple[str, ...]
+    model: TransPL,
+    X: Any,
+    probabilities: NDArray[np.float64],
+    order: NDArray[np.int64],
+    channel_names: tuple[str, ...],
 ) -> Explanation | CouncilExplanation:
-    """Explain as many windows as a page can show; `windows_to_explain` chooses them by all probabilities, (n, K)."""
-    rows = windows_to_explain(probabilities)
+    """Explain as many windows as a page can show; `windows_to_explain` chooses them, by all probabilities (n, K)."""
+    rows = windows_to_explain(probabilities, order=order)
     some = [X[row] for row in rows] if isinstance(X, list | tuple) else X[rows]
     found = model.explain(some, channel_names=channel_names)
     return replace(found, windows=rows, answers=probabilities[rows])

@@ -395,16 +395,19 @@ def listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def windows_to_explain(probabilities: Floats, at_most: int = MAX_EXPLAINED) -> NDArray[np.int64]:
+def windows_to_explain(
+    probabilities: Floats, at_most: int = MAX_EXPLAINED, order: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """Select at most `at_most` of n windows by their probabilities (n, K), in ascending order.
 
-    Half of them are the least confident. The others are spread evenly over classes, and within each over confidence.
+    Half of them are the first in `order`, by default the least confident. The others are spread evenly over classes,
+    and within each over the order.
     """
     n, K = probabilities.shape
     if n <= at_most:
         return np.arange(n)
     label = probabilities.argmax(axis=1)
-    order = np.argsort(probabilities.max(axis=1), kind="stable")
+    order = np.argsort(probabilities.max(axis=1), kind="stable") if order is None else order
     chosen, others = [order[: at_most // 2]], order[at_most // 2 :]
     groups = [others[label[others] == k] for k in range(K)]
     sizes = np.array([len(group) for group in groups])

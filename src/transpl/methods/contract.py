@@ -246,6 +246,11 @@ class ExplainableMethod(Method):
     def source_settings(self) -> dict[str, Any]:
         """The plain values that decide what `fit_source` learns."""
 
+    @property
+    @abstractmethod
+    def expected_shares(self) -> Floats:
+        """The class shares (K,) that a target is expected to have: the prior of `adapt`, else those of the source."""
+
     @abstractmethod
     def number_source_rows(self, rows: NDArray[np.integer]) -> None:
         """Give the source's windows the row numbers that the caller knows them by."""

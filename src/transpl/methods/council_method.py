@@ -240,6 +240,11 @@ class CouncilMethod(ExplainableMethod):
     def shortest_window(self) -> int:
         return self._shortest_window
 
+    @property
+    def expected_shares(self) -> Floats:
+        prior = None if self._target is None else self._target.prior
+        return self._council.source_shares if prior is None else prior
+
     # adapting and answering
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:

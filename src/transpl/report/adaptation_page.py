@@ -10,13 +10,15 @@ from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import write_text
 from transpl._utils.locks import writing
 from transpl.report.adaptation.explorer import explorer_section
-from transpl.report.adaptation.label_section import label_section, witness_section
-from transpl.report.adaptation.overview import first_answers, how_it_works, incoming_section
+from transpl.report.adaptation.label_section import label_section
+from transpl.report.adaptation.overview import first_answers, how_it_works, incoming_section, lead
 from transpl.report.adaptation.saved_job import SavedJob, read_saved_job
 from transpl.report.adaptation.shift_section import codes_section, shift_section
+from transpl.report.adaptation.timeline import timeline_section
+from transpl.report.adaptation.witness_section import witness_section
 from transpl.report.html_parts import document, script, style_sheet
 
-_SCRIPTS = ("common.js", "shift.js", "signals.js", "explorer.js")
+_SCRIPTS = ("common.js", "timeline.js", "shift.js", "signals.js", "explorer.js")
 
 
 def write_report(folder: str | os.PathLike[str]) -> Path:
@@ -56,13 +58,15 @@ def render_adaptation(saved: SavedJob) -> str:
     made_by = f"transpl {summary['transpl_version']}, {summary['written']}"
     parts = [
         f"<h1>{escape(title)}</h1>",
+        lead(saved),
         *first_answers(saved),
-        *incoming_section(saved),
-        *(witness_section(saved) if saved.is_council else []),
-        *shift_section(saved),
+        *timeline_section(saved),
         *label_section(saved),
-        *explorer_section(saved),
+        *shift_section(saved),
+        *(witness_section(saved) if saved.is_council else []),
         *codes_section(saved),
+        *explorer_section(saved),
+        *incoming_section(saved),
         *how_it_works(saved),
         f"<footer><p>{escape(made_by)}</p></footer>",
         *map(script, _SCRIPTS),

@@ -61,15 +61,22 @@ def _class_axis(names: Sequence[str]) -> dict[str, Any]:
 
 
 def class_shares(
-    classes: Sequence[str], series: Mapping[str, Mapping[str, float]], colours: Mapping[str, str]
+    classes: Sequence[str],
+    series: Mapping[str, Mapping[str, float]],
+    colours: Mapping[str, str],
+    say_none: str = "",
 ) -> go.Figure:
-    """Share of each class: a group of bars per class, a colour per series."""
+    """Share of each class: a group of bars per class, a colour per series; series `say_none` writes "none" for 0."""
     bars = [
         go.Bar(
             name=name,
             x=list(classes),
             y=[100 * shares[k] for k in classes],
             marker_color=colours[name],
+            text=["none" if name == say_none and not shares[k] else "" for k in classes],
+            textposition="outside",
+            textangle=-90,
+            cliponaxis=False,
             customdata=[literal(k) for k in classes],
             hovertemplate="%{customdata}: %{y:.1f} % of windows<extra>%{fullData.name}</extra>",
         )
@@ -114,28 +121,6 @@ def confusion(labels: list[str], counts: list[list[int]]) -> go.Figure:
     figure.update_xaxes(**_class_axis(labels))
     figure.update_yaxes(**_class_axis(labels), autorange="reversed")
     return figure.update_layout(height=max(340, 44 * len(labels) + 140))
-
-
-def agreement(names: Sequence[str], shares: ArrayLike) -> go.Figure:
-    """For what share of windows two witnesses give the same label; rows by name, columns by number."""
-    numbers = [str(rank) for rank in range(1, len(names) + 1)]
-    percent = 100 * np.asarray(shares, dtype=float)
-    heat = go.Heatmap(
-        z=percent.tolist(),
-        x=numbers,
-        y=[f"{number}. {literal(name)}" for name, number in zip(names, numbers, strict=True)],
-        text=percent.round().astype(int),
-        zmin=0,
-        zmax=100,
-        customdata=[[[literal(one), literal(other)] for other in names] for one in names],
-        hovertemplate="%{customdata[0]} and %{customdata[1]}: the same label for %{z:.0f} % of windows<extra></extra>",
-        **_HEAT,
-    )
-    figure = styled(go.Figure(heat), "", "")
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_yaxes(type="category", showgrid=False, autorange="reversed")
-    # The script shows numbers instead of names on a phone, which has no room for names.
-    return figure.update_layout(height=max(260, 28 * len(names) + 80), meta={"shortRows": numbers})
 
 
 def loss_curves(history: dict[str, list[dict[str, float]]], names: Mapping[str, str]) -> go.Figure:

@@ -72,7 +72,7 @@ def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequenc
         sigma=settings.sigma if settings.channel_alignment else None,
         channel_names=tuple(channel_names),
         classes=classes.tolist(),
-        source_shares=_source_shares(method),
+        source_shares=source_shares(method),
         target_shares=state.target_shares,
         smoothing=settings.smoothing,
         epsilon=settings.epsilon,
@@ -122,7 +122,7 @@ def _signals(windows: Windows) -> NDArray[np.float32]:
     return np.where(ended[:, None], np.float32(np.nan), values)
 
 
-def _source_shares(method: TransPLMethod) -> Floats:
+def source_shares(method: TransPLMethod) -> Floats:
     """Class proportions of the source's windows; an old model without source codes takes those of its transitions."""
     state = method.state
     if state.source_codes is None:

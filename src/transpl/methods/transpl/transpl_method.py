@@ -34,7 +34,7 @@ from transpl.methods.network_method import NetworkMethod
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
-from transpl.methods.transpl.paper_explanations import drift, explain, shift_report
+from transpl.methods.transpl.paper_explanations import drift, explain, shift_report, source_shares
 from transpl.methods.transpl.paper_settings import TransPLSettings
 from transpl.methods.transpl.transpl_state import Chunks, Codes, TransPLState, Vote
 from transpl.nn import (
@@ -402,6 +402,10 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         prior = None if self.state.prior is None else self.state.prior.tolist()
         about = [self.state.mode, prior, asdict(self.state.source_network.settings), asdict(self.settings)]
         return hash_bytes([serialize(arrays), json.dumps(about)])
+
+    @property
+    def expected_shares(self) -> Floats:
+        return source_shares(self) if self.state.prior is None else self.state.prior
 
     @property
     def mode(self) -> str:

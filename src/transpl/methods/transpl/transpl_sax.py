@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from transpl import markov
 from transpl._utils.errors import check_choice, check_int, check_positive
@@ -74,7 +74,7 @@ def breakpoints(n_symbols: int) -> Floats:
     >>> breakpoints(4).round(2).tolist()
     [-0.67, 0.0, 0.67]
     """
-    return norm.ppf(np.arange(1, n_symbols) / n_symbols)
+    return ndtri(np.arange(1, n_symbols) / n_symbols)
 
 
 def symbol_distances(n_symbols: int) -> Floats:
@@ -83,7 +83,7 @@ def symbol_distances(n_symbols: int) -> Floats:
     c_i is the median of a normal value with symbol i; unlike the middle of its interval it is finite at both ends. SAX
     takes neighbours as equal (distance 0), which would hide that one symbol became its neighbour.
     """
-    c = norm.ppf((np.arange(n_symbols) + 0.5) / n_symbols)
+    c = ndtri((np.arange(n_symbols) + 0.5) / n_symbols)
     return _LARGEST_COST * np.abs(c[:, None] - c) / (c[-1] - c[0])
 
 

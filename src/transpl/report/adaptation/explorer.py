@@ -42,7 +42,8 @@ def explorer_section(saved: SavedJob) -> list[str]:
     data = explorer_data(saved)
     shown, all_windows = len(data["windows"]), len(saved.predictions)
     some = (
-        f"This page has {shown:,} of {all_windows:,} windows: half are the least sure, the others spread over classes."
+        f"This page has {shown:,} of {all_windows:,} windows: half are the ones to check first, the others spread over "
+        "classes."
     )
     differ = ("agree", "witnesses disagree most first") if saved.is_council else ("odds", "vote and label differ first")
     return [
@@ -53,7 +54,7 @@ def explorer_section(saved: SavedJob) -> list[str]:
         '<span class="stepper"><button type="button" id="previous" aria-keyshortcuts="ArrowLeft">◀ Previous</button> '
         '<button type="button" id="next" aria-keyshortcuts="ArrowRight">Next ▶</button></span>',
         choice("window-list", "window", []),
-        choice("window-order", "order", [("doubt", "least sure first"), differ, ("number", "by number")]),
+        choice("window-order", "order", [("check", "to check first"), differ, ("number", "by number")]),
         '<label>go to number <input id="window-number" type="search" inputmode="numeric" size="6"></label>',
         "</div>",
         '<p id="window-status" role="status" class="notes"></p>',
@@ -106,8 +107,12 @@ def _two_lists(left: str, right: str) -> list[str]:
 def explorer_data(saved: SavedJob) -> dict[str, Any]:
     """As many windows as fit, and what is the same for all of them; probabilities have 6 digits."""
     assert saved.explanation is not None
-    explanation = saved.explanation[windows_to_explain(saved.explanation.answers, windows_that_fit(saved.explanation))]
+    ranks = np.argsort(saved.check_order, kind="stable")
+    order = np.argsort(ranks[saved.explanation.windows], kind="stable")
+    rows = windows_to_explain(saved.explanation.answers, windows_that_fit(saved.explanation), order)
+    explanation = saved.explanation[rows]
     origins = saved.origins(explanation.windows)
+    truth = None if saved.truth is None else saved.truth[explanation.windows].tolist()
     return {
         "classes": [str(label) for label in explanation.classes],
         "channels": list(explanation.channel_names),
@@ -115,6 +120,8 @@ def explorer_data(saved: SavedJob) -> dict[str, Any]:
         "signals": None if explanation.signals is None else pack_signals(explanation.signals),
         "undone": bool(saved.undone),
         **_common_data(explanation),
+        "check": ranks[explanation.windows].tolist(),
+        "truth": truth,
         "windows": [_window_data(explanation[i], origins[i]) for i in range(len(explanation))],
     }
 

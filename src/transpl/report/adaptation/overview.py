@@ -1,28 +1,44 @@
-"""The overview: the questions that readers come with, what data came in, and how the method works."""
+"""The first screen: how good the labels are, what shifted, which windows to check; and, at the end, what came in."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
-
-import numpy as np
+from typing import Any
 
 from transpl.report.adaptation.saved_job import SavedJob
 from transpl.report.html_parts import closed_box, counted, definitions, listed, percent
 
 LOW_ACCURACY = 0.6  # estimated; below it readers are warned
-_DOUBTFUL = 8  # windows in the list of those to check
+_ROWS = 11  # of the list of what to check
+_ROWS_OF_MISSING = 2  # that a class takes which no window got
+_MISSING = 4  # such classes in the list
 _HARDLY_MOVED = 0.95  # weight from which a channel has hardly moved
 _WORTH_TELLING = 0.05  # difference in the share of a class
 
 
+def lead(saved: SavedJob) -> str:
+    """One sentence that introduces source, target and window."""
+    summary = saved.summary
+    source, target, n = summary["source"]["name"], summary["target"]["name"], summary["test"]["windows"]
+    pieces = "pieces" if n != 1 else "piece"
+    return (
+        f'<p class="lead">Classifiers that learned from labelled recordings of <b>{escape(source)}</b> (the source) '
+        f"labelled {n:,} short {pieces} (windows) of <b>{escape(target)}</b> (the target).</p>"
+    )
+
+
 def first_answers(saved: SavedJob) -> list[str]:
-    """The two or three questions that most readers come with."""
-    check = ("Which windows should I check?", _windows_to_check(saved))
-    if saved.is_council:
-        questions = [("How good are the labels?", _how_good(saved)), ("What shifted?", _what_shifted(saved)), check]
-    else:
-        questions = [("Which sensor changed most?", [f"<p>{_moved_most(saved)}{_trust_left(saved)}</p>"]), check]
-    cards = ["\n".join(['<div class="answer">', f"<h2>{title}</h2>", *answer, "</div>"]) for title, answer in questions]
+    """The three questions that readers come with."""
+    questions = (
+        ("good", "How good are the labels?", _how_good(saved)),
+        ("shifted", "What shifted, and what was undone?", _what_shifted(saved)),
+        ("check", "Which windows should I check?", _windows_to_check(saved)),
+    )
+    cards = [
+        "\n".join([f'<div class="answer {name}">', f"<h2>{title}</h2>", *answer, "</div>"])
+        for name, title, answer in questions
+    ]
     return ['<div class="answers">', *cards, "</div>"]
 
 
@@ -31,27 +47,23 @@ def estimated_accuracy(saved: SavedJob) -> dict[str, float] | None:
     return saved.summary.get("estimated_accuracy") or (saved.metrics or {}).get("estimated_accuracy") or None
 
 
+# how good
+
+
 def _how_good(saved: SavedJob) -> list[str]:
-    parts, estimate, metrics = [], estimated_accuracy(saved), saved.metrics
-    if estimate is not None:
-        accuracy, low, high = (escape(percent(estimate[name])) for name in ("accuracy", "low", "high"))
-        parts += [
-            f'<p class="estimate"><b>about {accuracy}</b> of the labels are right, probably between {low} and '
-            f"{high}.</p>",
-            '<p class="notes">This is an estimate from how much the witnesses agree. No true label was used for it.'
-            "</p>",
-        ]
-    if metrics is None or "after" not in metrics:
-        parts.append("<p>No true labels were given to compare with.</p>")
-    else:
-        after, before = (
-            escape(percent(metrics[when]["accuracy"], 1)) if when in metrics else "" for when in ("after", "before")
-        )
-        parts.append(
-            f"<p>True labels are known for {counted(metrics['after']['windows'], 'window')}: <b>{after}</b> of the "
-            f"labels are right{f', {before} before adaptation' if before else ''}. The true labels were used only for "
-            "this comparison.</p>"
-        )
+    estimate, metrics = estimated_accuracy(saved), saved.metrics or {}
+    known: dict[str, Any] = {when: metrics[when] for when in ("after", "before") if when in metrics}
+    parts = [*_numbers(estimate, known), *_scale(estimate, known)]
+    made = (
+        "This variant does not estimate how many of its labels are right."
+        if estimate is None
+        else "The estimate comes from how far several classifiers agree; no true label was used for it."
+    )
+    truth = "No true labels were given to compare with."
+    if "after" in known:
+        windows = counted(known["after"]["windows"], "window")
+        truth = f"True labels, known for {windows}, were used only to compare."
+    parts.append(f'<p class="notes">{made} {truth}</p>')
     if estimate is not None and estimate["accuracy"] < LOW_ACCURACY:
         parts.append(
             '<p class="warning"><b>Do not rely on these labels.</b> Many of them are probably wrong. It helps most to '
@@ -62,22 +74,68 @@ def _how_good(saved: SavedJob) -> list[str]:
     return parts
 
 
+def _numbers(estimate: dict[str, float] | None, known: Mapping[str, dict[str, float]]) -> list[str]:
+    """The accuracies in large figures: estimated, true, and true before adaptation."""
+    cards = []
+    if estimate is not None:
+        accuracy, low, high = (percent(estimate[name]) for name in ("accuracy", "low", "high"))
+        cards.append((f"about {accuracy}", f"right, estimated; probably between {low} and {high}"))
+    words = {"after": "right by the true labels", "before": "right before adaptation"}
+    cards += [(percent(score["accuracy"], 1), words[when]) for when, score in known.items()]
+    shown = [f'<div class="number"><b>{escape(number)}</b>{escape(words)}</div>' for number, words in cards]
+    return ['<div class="numbers">', *shown, "</div>"] if shown else []
+
+
+def _scale(estimate: dict[str, float] | None, known: Mapping[str, dict[str, float]]) -> list[str]:
+    """The same accuracies on a line from 0 to 100 %."""
+    marks = []
+    if estimate is not None:
+        width = estimate["high"] - estimate["low"]
+        marks.append(f'<span class="interval" style="--at:{estimate["low"]:.4f};--width:{width:.4f}"></span>')
+        marks.append(f'<span class="mark estimated" style="--at:{estimate["accuracy"]:.4f}"></span>')
+    marks += [f'<span class="mark {when}" style="--at:{one["accuracy"]:.4f}"></span>' for when, one in known.items()]
+    if not marks:
+        return []
+    keys = [("estimated", "estimated, with interval")] if estimate is not None else []
+    keys += [(when, {"after": "true", "before": "before adaptation"}[when]) for when in known]
+    legend = "".join(f'<span><span class="mark {name}"></span>{words}</span>' for name, words in keys)
+    return [
+        '<div class="scale" aria-hidden="true">',
+        *marks,
+        "</div>",
+        '<div class="scale-ends" aria-hidden="true"><span>0 %</span>'
+        f'<span class="key">{legend}</span><span>100 %</span></div>',
+    ]
+
+
+# what shifted
+
+
 def _what_shifted(saved: SavedJob) -> list[str]:
-    parts = ["<p>Nothing was undone in the target's signals.</p>", f"<p>{_moved_most(saved)}</p>"]
+    if not saved.is_council:
+        return [f"<p>{_moved_most(saved)}{_trust_left(saved)}</p>", *_class_change(saved)]
+    parts = [
+        "<p>Nothing was undone: no clear change of the sensors was found.</p>",
+        f"<p>{_moved_most(saved)}</p>",
+    ]
     if saved.undone:
         items = "".join(f"<li>{escape(sentence)}</li>" for sentence in saved.undone)
         parts = [f'<ul class="undone">{items}</ul>', f"<p>As recorded: {_moved_most(saved)}</p>"]
+    return [*parts, *_class_change(saved)]
+
+
+def _class_change(saved: SavedJob) -> list[str]:
+    """The class whose share differs most from the source's."""
     source, target = saved.summary["source"]["class_shares"], saved.summary["test"]["class_shares"]
     if not source:
-        return parts
+        return []
     most = max(saved.classes, key=lambda name: abs(target.get(name, 0.0) - source.get(name, 0.0)))
     before, after = source.get(most, 0.0), target.get(most, 0.0)
     if abs(after - before) < _WORTH_TELLING:
-        return [*parts, "<p>The classes are about as common as in the source.</p>"]
+        return ["<p>The classes are about as common as in the source.</p>"]
     return [
-        *parts,
         f"<p><b>{escape(most)}</b> is {'more' if after > before else 'less'} common: {escape(percent(before))} of the "
-        f"source's windows, {escape(percent(after))} of those labelled here.</p>",
+        f"source's windows, {escape(percent(after))} of the labels.</p>",
     ]
 
 
@@ -93,8 +151,8 @@ def _moved_most(saved: SavedJob) -> str:
     if f"{most.distance:.3f}" == f"{least.distance:.3f}":
         return f"All changed equally{hardly} (distance {most.distance:.3f}, where 0 is unchanged)."
     return (
-        f"<b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is unchanged), "
-        f"{escape(least.name)} least ({least.distance:.3f})."
+        f"<b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is "
+        f"unchanged), {escape(least.name)} least ({least.distance:.3f})."
     )
 
 
@@ -105,22 +163,62 @@ def _trust_left(saved: SavedJob) -> str:
     return f" Its vote now counts {escape(percent(most.weight))} of the vote of an unchanged sensor."
 
 
+# what to check
+
+
 def _windows_to_check(saved: SavedJob) -> list[str]:
-    """The least sure ones, as "window 17: sit 51 % or walk 49 %"."""
-    explained = set() if saved.explanation is None else set(saved.explanation.windows.tolist())
-    probabilities, items = saved.probabilities, []
-    for row in np.argsort(saved.confidence, kind="stable")[:_DOUBTFUL].tolist():
-        p = probabilities[row]
-        likeliest = np.argsort(-p, kind="stable")[:2]
-        name = f'<a href="#window-{row}">window {row}</a>' if row in explained else f"window {row}"
-        classes = " or ".join(f"{escape(saved.classes[k])} {escape(percent(p[k]))}" for k in likeliest)
-        items.append(f"<li>{name}: {classes}</li>")
-    opened = " Open one to see its signal and the reasons." if explained else ""
+    """Classes that no window got, with their likeliest windows, then the doubtful labels."""
+    missing = list(saved.missing_classes.items())
+    rows = [_missing_row(saved, name, windows) for name, windows in missing[:_MISSING]]
+    if len(missing) > _MISSING:
+        others = escape(listed((name for name, _ in missing[_MISSING:]), "or"))
+        rows[-1] += f'<li class="missing">Nor was any labelled {others}.</li>'
+    named = {window for _, windows in missing for window in windows}
+    order = [row for row in saved.check_order.tolist() if row not in named]
+    order = order[: _ROWS - _ROWS_OF_MISSING * len(rows)]
+    items = [f"<li>{_window_link(saved, row)}: {_two_likeliest(saved, row)}</li>" for row in order]
+    opened = " Open one to see its signal and the reasons." if saved.explained else ""
+    intro = "First the classes that no label names, then the most doubtful" if missing else "The most doubtful"
     return [
-        f"<p>These are the least sure of {counted(len(saved.confidence), 'label')}.{opened}</p>",
+        f"<p>{intro} of {counted(len(saved.predictions), 'label')}.{opened}</p>",
+        f'<ul class="never">{"".join(rows)}</ul>' if rows else "",
         f'<ol class="doubtful">{"".join(items)}</ol>',
+        *_how_many_wrong(saved, order),
     ]
 
+
+def _missing_row(saved: SavedJob, name: str, windows: Sequence[int]) -> str:
+    share = (saved.summary["source"]["class_shares"] or {}).get(name)
+    of_source = "" if share is None else f" ({escape(percent(share))} of the source)"
+    links = listed((_window_link(saved, row) for row in windows), "or")
+    candidates = f" If it occurs, then likeliest in {links}." if windows else ""
+    return f'<li class="missing"><b>No window was labelled {escape(name)}</b>{of_source}.{candidates}</li>'
+
+
+def _window_link(saved: SavedJob, row: int) -> str:
+    return f'<a href="#window-{row}">window {row}</a>' if row in saved.explained else f"window {row}"
+
+
+def _two_likeliest(saved: SavedJob, row: int) -> str:
+    p = saved.probabilities[row]
+    return " or ".join(f"{escape(saved.classes[k])} {escape(percent(p[k]))}" for k in (-p).argsort(kind="stable")[:2])
+
+
+def _how_many_wrong(saved: SavedJob, rows: Sequence[int]) -> list[str]:
+    """How many labels of the list and of all windows are wrong, where the truth is known."""
+    truth = saved.truth
+    if truth is None:
+        return []
+    wrong = [truth[row] != saved.labels[row] for row in rows if truth[row]]
+    known = truth != ""
+    everywhere = int((truth != saved.labels)[known].sum())
+    return [
+        f'<p class="notes">By the true labels, {sum(wrong)} of these {len(wrong)} are wrong; of all '
+        f"{int(known.sum()):,} labels, {everywhere:,}. The list was made without them.</p>"
+    ]
+
+
+# what came in
 
 _LABELLED_BY = {
     "finetune": "a neural network, trained on the source and then on the labels that the vote gave to the target",
@@ -130,7 +228,7 @@ _LABELLED_BY = {
 
 
 def incoming_section(saved: SavedJob) -> list[str]:
-    """Windows, channels, classes, where the labels come from, and the scores if the truth is known."""
+    """Windows, channels, classes, where the labels come from, and the other scores if the truth is known."""
     summary, explanation = saved.summary, saved.explanation
     source, target = summary["source"], summary["target"]
     source_windows = "" if source["windows"] is None else f"{counted(source['windows'], 'window')} "
@@ -142,8 +240,8 @@ def incoming_section(saved: SavedJob) -> list[str]:
         )
     facts = [
         ("source", f"{source['name']}: {source_windows}with labels"),
-        ("target", f"{target['name']}: {counted(target['windows'], 'window')}, used without labels"),
-        ("labelled here", counted(summary["test"]["windows"], "window")),
+        ("target", f"{target['name']}: {counted(target['windows'], 'window')} to adapt to, used without labels"),
+        ("labels on this page", f"of {counted(summary['test']['windows'], 'window')} of the target"),
         ("channels", f"{len(saved.channels)}: {listed(channel.name for channel in saved.channels)}"),
         ("classes", f"{len(saved.classes)}: {listed(saved.classes)}"),
         ("labels come from", labelled_by),
@@ -155,37 +253,42 @@ def incoming_section(saved: SavedJob) -> list[str]:
     if summary["prior"]:
         given = listed(f"{name} {percent(share)}" for name, share in summary["prior"].items())
         facts.append(("class proportions given", given))
-    return ["<section><h2>What came in</h2>", definitions(facts), *_scores(saved), "</section>"]
+    return [
+        '<section id="incoming"><h2>What came in</h2>',
+        definitions([*facts, *_scores(saved)]),
+        *_gain(saved),
+        "</section>",
+    ]
 
 
-def _scores(saved: SavedJob) -> list[str]:
-    vote = "" if saved.is_council else " by the vote of the channels,"
+def _scores(saved: SavedJob) -> list[tuple[str, str]]:
+    vote = " by the vote of the channels" if not saved.is_council else ""
     names = {
-        "before": "right before adaptation",
-        "after": "right after adaptation",
-        "pseudo_labels": f"right{vote} on the windows adapted to",
+        "after": "after adaptation",
+        "before": "before adaptation",
+        "pseudo_labels": f"windows adapted to{vote}",
     }
     metrics = saved.metrics or {}
-    cards = [
-        f'<div class="number"><b>{100 * metrics[key]["accuracy"]:.1f} %</b>{escape(words)}<br>'
-        f'<span class="notes">{counted(metrics[key]["windows"], "window")}; macro-F1 '
-        f"{100 * metrics[key]['macro_f1']:.1f} %</span></div>"
+    return [
+        (
+            words,
+            f"{percent(metrics[key]['accuracy'], 1)} of {counted(metrics[key]['windows'], 'label')} right; macro-F1 "
+            f"(every class counts the same) {percent(metrics[key]['macro_f1'], 1)}",
+        )
         for key, words in names.items()
         if key in metrics
     ]
-    if not cards:
-        return ["<p>No true labels were given, so nothing is scored here.</p>"]
-    parts = ['<div class="numbers">', *cards, "</div>"]
+
+
+def _gain(saved: SavedJob) -> list[str]:
+    metrics = saved.metrics or {}
     if "before" not in metrics or "after" not in metrics:
-        return parts
+        return []
     before, after = (round(100 * metrics[key]["accuracy"], 1) for key in ("before", "after"))  # as shown above
     if before == after:
-        return [*parts, "<p>Adaptation did not change how many labels are right.</p>"]
+        return ["<p>Adaptation did not change how many labels are right.</p>"]
     verb = "raised" if after > before else "lowered"
-    return [
-        *parts,
-        f"<p>Adaptation {verb} the share of right labels by {abs(after - before):.1f} percentage points.</p>",
-    ]
+    return [f"<p>Adaptation {verb} the share of right labels by {abs(after - before):.1f} percentage points.</p>"]
 
 
 def how_it_works(saved: SavedJob) -> list[str]:

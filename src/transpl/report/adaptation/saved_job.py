@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import unreadable_file
-from transpl._utils.files import read_json
+from transpl._utils.files import read_json, third_party
 from transpl.council import CouncilExplanation, load_explanation
-from transpl.jobs.folder import holds_many, require_complete_predictions, require_finished
+from transpl.jobs.check_order import check_order, missing_class_windows
+from transpl.jobs.folder import CHECK, TRUTH, holds_many, require_complete_predictions, require_finished
 from transpl.markov import BaseExplanation, ShiftReport
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that say where a window comes from
@@ -89,6 +91,42 @@ class SavedJob:
         return self.predictions.iloc[:, -len(self.classes) :].to_numpy(np.float64)
 
     @property
+    def labels(self) -> NDArray[np.str_]:
+        return self.predictions["label"].to_numpy(str)
+
+    @property
+    def truth(self) -> NDArray[np.str_] | None:
+        """The true labels, "" where unknown; None if none is known."""
+        if TRUTH not in self.predictions:
+            return None
+        truth = self.predictions[TRUTH].to_numpy(str)
+        return truth if (truth != "").any() else None
+
+    @property
+    def explained(self) -> frozenset[int]:
+        """The windows that the folder explains, of which the page can show the reasons."""
+        return frozenset(() if self.explanation is None else self.explanation.windows.tolist())
+
+    @cached_property
+    def check_order(self) -> NDArray[np.int64]:
+        """All windows, the one to check first in front."""
+        if CHECK in self.predictions:
+            return np.argsort(self.predictions[CHECK].to_numpy(), kind="stable")
+        return check_order(self.probabilities, self._expected_shares)  # results of an earlier version
+
+    @property
+    def missing_classes(self) -> dict[str, list[int]]:
+        """The classes that no window was labelled with, and the likeliest windows of each."""
+        found = missing_class_windows(self.probabilities, self._expected_shares)
+        return {self.classes[k]: windows for k, windows in found.items()}
+
+    @property
+    def _expected_shares(self) -> NDArray[np.float64]:
+        known = self.summary["prior"] or self.summary["source"]["class_shares"]
+        K = len(self.classes)
+        return np.full(K, 1 / K) if not known else np.array([known.get(name, 0.0) for name in self.classes])
+
+    @property
     def channels(self) -> list[ChannelShift]:
         """In the order of the data."""
         return [ChannelShift(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
@@ -114,8 +152,10 @@ def read_saved_job(home: Path) -> SavedJob:
         raise unreadable_file(home, problem="no summary.json in it", advice=f"Name {advice}.")
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
     # A class may be called "NA" or "01".
-    as_text = dict.fromkeys(("label", *_ORIGIN), str)
-    predictions = pd.read_csv(home / "predictions.csv", keep_default_na=False, dtype=as_text)
+    as_text = dict.fromkeys(("label", TRUTH, *_ORIGIN), str)
+    path = home / "predictions.csv"
+    with third_party(path, "not readable as csv", "Run transpl adapt or demo again."):
+        predictions = pd.read_csv(path, keep_default_na=False, dtype=as_text)
     require_complete_predictions(home, predictions)
     return SavedJob(
         read_json(home / "summary.json"),

@@ -21,8 +21,8 @@ _WIDTH, _HEIGHT, _MARGIN = 100.0, 60.0, 6.0  # of the drawing of a code
 
 
 def shift_section(saved: SavedJob) -> list[str]:
-    """What was undone, the channels by distance, and the transitions of each if the folder has them."""
-    parts = ["<section><h2>What shifted</h2>"]
+    """What was undone, and the channels by distance."""
+    parts = ['<section id="shift"><h2>What shifted</h2>']
     if saved.is_council:
         parts += [
             *_undone(saved),
@@ -36,13 +36,6 @@ def shift_section(saved: SavedJob) -> list[str]:
             "for a label. A channel that did not change has full trust, 100 %.</p>"
         )
     parts += _channel_ranking(saved.channels_by_distance, with_trust=not saved.is_council)
-    if saved.shift is None:
-        parts.append(
-            '<p class="notes">Which patterns changed is not shown: this folder has no shift.json. transpl adapt and '
-            "demo write it for a single target.</p>"
-        )
-    else:
-        parts += _patterns(saved.shift)
     return [*parts, "</section>"]
 
 
@@ -83,7 +76,12 @@ def _channel_ranking(channels: list[ChannelShift], *, with_trust: bool) -> list[
     return [first, *(f"<details><summary>{more}</summary>{table}</details>" for table in others)]
 
 
-def _patterns(shift: ShiftReport) -> list[str]:
+def _patterns(shift: ShiftReport | None) -> list[str]:
+    if shift is None:
+        return [
+            '<p class="notes">Which patterns changed is not shown: this folder has no shift.json. transpl adapt and '
+            "demo write it for a single target.</p>"
+        ]
     names = shift.channel_names
     order = shift.channels()["channel"].tolist()
     channels = choice("shift-channel", "channel", [(str(names.index(name)), name) for name in order])
@@ -96,9 +94,8 @@ def _patterns(shift: ShiftReport) -> list[str]:
     ]
     return [
         "<h3>Which patterns changed</h3>",
-        "<p>Every short piece of signal has one of a few shapes, called codes "
-        '(<a href="#codes">drawn below</a>). A matrix shows which code follows which: its row is the first code, '
-        "its column the next one. Point at a cell to see its numbers.</p>",
+        "<p>A matrix shows which code follows which in a channel: its row is the first code, its column the next one. "
+        "Point at a cell to see its numbers.</p>",
         f'<p class="controls" hidden>{channels}</p>',
         '<figure><div class="matrices">',
         *(f'<div class="matrix" id="matrix-{side}" role="img"></div>' for side in ("source", "target", "difference")),
@@ -126,7 +123,7 @@ def codes_section(saved: SavedJob) -> list[str]:
     summary = saved.summary
     codes = _codes(summary["codebook_usage"]["coarse"]["counts"], summary.get("decoded_codes"))
     if saved.is_council:
-        return ['<section id="codes"><h2>The codes</h2>', *codes, "</section>"]
+        return ['<section id="codes"><h2>The codes</h2>', *codes, *_patterns(saved.shift), "</section>"]
     history, phases = summary["history"], {"source": "on the source", "adapt": "on the target"}
     rounds = listed(f"{counted(len(found), 'round')} {phases.get(phase, phase)}" for phase, found in history.items())
     words = (
@@ -137,6 +134,7 @@ def codes_section(saved: SavedJob) -> list[str]:
     return [
         '<section id="codes"><h2>What the network learned</h2>',
         *codes,
+        *_patterns(saved.shift),
         "<h3>How training went</h3>",
         *chart("losses", curves, words),
         "</section>",
@@ -146,8 +144,9 @@ def codes_section(saved: SavedJob) -> list[str]:
 def _codes(counts: list[int], shapes: list[list[float]] | None) -> list[str]:
     used = sum(count > 0 for count in counts)
     words = (
-        f"Every short piece of signal was sorted into one of {counted(len(counts), 'code')}; {used} are in use. Each "
-        "is drawn as the shape it stands for, all on one scale; the percentage is its share of the source's pieces."
+        f"Every short piece of signal was sorted by its shape into one of {counted(len(counts), 'code')}; {used} are "
+        "in use. Each is drawn as the shape it stands for, all on one scale; the percentage is its share of the "
+        "source's pieces."
     )
     order = np.argsort(-np.asarray(counts), kind="stable")[:_DRAWN]
     if len(order) < len(counts):

@@ -9,6 +9,7 @@
   const OF_COUNCIL = data.kind === "council";
   const valuesOf = data.signals && signals.reader(data.signals, data.channels.length);
   const positionOf = new Map(data.windows.map((one, position) => [one.row, position]));
+  const rankOf = new Map(data.windows.map((one, position) => [one.row, data.check[position]]));
   let order = [], current = 0, allSignals = false, allWitnesses = false;
 
   const best = (p) => p.indexOf(Math.max(...p));
@@ -37,9 +38,14 @@
 
   // ---- the parts of the panel
 
+  const judged = (label) => {
+    const truth = data.truth?.[current];
+    return !truth ? "" : truth === label ? "; right by the true label" : `; wrong, the true label is ${truth}`;
+  };
+
   const showTitle = (one) => {
     const label = data.classes[best(one.answer)], origin = one.origin ? ` (${one.origin})` : "";
-    byId("window-title").textContent = `Window ${one.row}: ${label}, ${percent(sureness(one), 0)} sure${origin}`;
+    byId("window-title").textContent = `Window ${one.row}: ${label}, ${percent(sureness(one), 0)} sure${judged(label)}${origin}`;
     byId("window-sentence").textContent = `${OF_COUNCIL ? "Labelled" : "The vote says"} ${one.sentence}`;
   };
 
@@ -241,21 +247,34 @@
       "Move with the arrow keys ← and →.";
   };
 
-  const open = (position) => {
+  const turnTo = (position) => {
     current = position;
     showPlace();
     show();
-    history.replaceState(null, "", `#window-${data.windows[position].row}`);
+  };
+
+  // Back returns to what was seen before: a link is a step of its own, a walk with the controls is one step in all.
+  const remember = (walking) => {
+    const hash = `#window-${data.windows[current].row}`;
+    if (location.hash === hash) return;
+    if (walking && history.state?.walking) history.replaceState({ walking }, "", hash);
+    else history.pushState({ walking }, "", hash);
+  };
+
+  const open = (position) => {
+    turnTo(position);
+    remember(true);
+  };
+
+  const positionIn = (row) => {
+    const position = positionOf.get(row);
+    if (position === undefined) byId("window-status").textContent = `Window ${row} is not among the ${order.length} in this page.`;
+    return position;
   };
 
   const openRow = (row) => {
-    const position = positionOf.get(row);
-    if (position === undefined) {
-      byId("window-status").textContent = `Window ${row} is not among the ${order.length} in this page.`;
-      return false;
-    }
-    open(position);
-    return true;
+    const position = positionIn(row);
+    if (position !== undefined) open(position);
   };
 
   const go = (by) => {
@@ -264,9 +283,9 @@
   };
 
   const sortings = {
-    doubt: (a, b) => sureness(a) - sureness(b) || a.row - b.row,
-    odds: (a, b) => differs(b) - differs(a) || sortings.doubt(a, b),
-    agree: (a, b) => (a.agree ?? 0) - (b.agree ?? 0) || sortings.doubt(a, b),
+    check: (a, b) => rankOf.get(a.row) - rankOf.get(b.row),
+    odds: (a, b) => differs(b) - differs(a) || sortings.check(a, b),
+    agree: (a, b) => (a.agree ?? 0) - (b.agree ?? 0) || sortings.check(a, b),
     number: (a, b) => a.row - b.row,
   };
 
@@ -284,7 +303,11 @@
   const rowOf = (hash) => (/^#window-\d+$/.test(hash) ? Number(hash.slice(8)) : null);
 
   const reach = (row) => {
-    openRow(row);
+    const position = positionIn(row);
+    if (position !== undefined) {
+      turnTo(position);
+      remember(false);
+    }
     byId("explorer").scrollIntoView();
     byId("window-panel").focus({ preventScroll: true });
   };
@@ -312,9 +335,11 @@
     event.preventDefault();
     reach(row);
   });
-  window.addEventListener("hashchange", () => {
-    const row = rowOf(location.hash);
-    if (row !== null) reach(row);
+  // The browser itself returns to where the reader was on the page.
+  window.addEventListener("popstate", ({ state }) => {
+    const row = rowOf(location.hash), position = row === null ? order[0] : positionOf.get(row);
+    if (row !== null && state === null) reach(row);  // typed into the address, or a link from elsewhere
+    else if (position !== undefined) turnTo(position);
   });
   byId("previous").addEventListener("click", () => go(-1));
   byId("next").addEventListener("click", () => go(1));

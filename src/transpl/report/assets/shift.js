@@ -5,7 +5,7 @@
   if (!shift) return;
   const chooser = page.byId("shift-channel");
   const CHANGE = { less: "#0072B2", more: "#D55E00" }, LEAST_REACH = 0.05, MOST_TICKS = 12;
-  const TITLES = { source: "source", target: "target", difference: "target less source" };
+  const TITLES = { source: "source", target: "target", difference: "change from source to target" };
 
   // p(j | i); the row of a code that never occurred is all zero.
   const probabilities = (counts) => counts.map((row) => {
