@@ -46,7 +46,7 @@ class FullDisk:
 
 def test_a_result_comes_back_as_it_was(store):
     arrays = {"test_probabilities": np.random.default_rng(0).random((4, 3)), "initial_labels": np.arange(5)}
-    result = made_up(SPEC, 0.75, details={"codebooks": {"coarse": {"dead": 1}}}, risks={"dev": -1e-17})
+    result = made_up(SPEC, 0.75, details={"codebooks": {"coarse": {"dead": 1, "codes": 8}}}, risks={"dev": -1e-17})
     store.write(SPEC, result, arrays)
     assert store.has(SPEC)
     assert store.read(SPEC) == store.find(SPEC) == result
