@@ -86,6 +86,7 @@ def drawn(identity):
 
 
 def test_it_opens_without_errors_and_asks_nobody(tab, folder):
+    tab.value("document.getElementById('matrix-source').scrollIntoView()")
     wait_until(tab, drawn("matrix-source"))
     assert tab.problems == []
     assert [url for url in tab.requests if not url.startswith("data:")] == [(folder / "report.html").as_uri()]
@@ -445,15 +446,14 @@ def back(tab):
 
 def test_back_returns_to_what_was_seen_before_and_not_to_another_page(chromium, folder):
     chromium.open(folder / "report.html")
-    address, entries = chromium.value("location.pathname"), chromium.value("history.length")
+    address = chromium.value("location.pathname")
     first = shown_window(chromium)
     links = chromium.value("[...document.querySelectorAll('.doubtful a')].map((link) => link.hash)")
     for at in (1, 2):
         chromium.value(f"document.querySelectorAll('.doubtful a')[{at}].click()")
     for _ in range(3):
         click(chromium, "next")
-    assert chromium.value("history.length") == entries + 3  # two links and one walk
-    back(chromium)
+    back(chromium)  # a walk is one step
     assert links[2] == f"#window-{shown_window(chromium)}" == chromium.value("location.hash")
     back(chromium)
     assert links[1] == f"#window-{shown_window(chromium)}"
