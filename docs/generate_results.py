@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from transpl._utils.files import write_text
-from transpl.benchmark.statistics import signed_rank_p, statistics_over_pairs
+from transpl.benchmark.statistics import Statistics, signed_rank_p, statistics_over_pairs
 
 HERE = Path(__file__).parent
 PAGE, INTRODUCTION, FOLDER = HERE / "results.md", HERE / "results_intro.md", HERE / "results"
@@ -94,35 +94,58 @@ def all_runs() -> pd.DataFrame:
     return pd.concat([beyond, shallow, cnn.assign(row=cnn["row"] + ", CNN")])
 
 
-def standings(runs: pd.DataFrame) -> str:
-    """Ranks over the pairs of all sets on which the field's methods were run, and who can be told apart."""
+def ranks(runs: pd.DataFrame) -> tuple[Statistics, str]:
+    """Ranks over the pairs of all sets on which the field's methods were run, and the names of the sets.
+
+    Rows that know more than the windows (class proportions, patients, labels) are left out.
+    """
     sets = {name: of_set for name, of_set in runs.groupby("dataset", sort=False) if "cdan, CNN" in set(of_set["row"])}
     complete = [
         {row for row, found in of_set.groupby("row") if _has_all_pairs(found, of_set)} for of_set in sets.values()
     ]
-    rows = sorted(row for row in set.intersection(*complete) if not any(word in row for word in _KNOWS_MORE))
+    rows = [row for row in set.intersection(*complete) if not any(word in row for word in _KNOWS_MORE)]
     chosen = runs[runs["dataset"].isin(list(sets)) & runs["row"].isin(rows)]
     scores = {
         str(row): found.groupby(["dataset", "pair"])["accuracy"].mean().to_dict()
         for row, found in chosen.groupby("row")
     }
-    found = statistics_over_pairs(scores)
-    ours = found.methods.index(OURS)
-    apart = {test.second for test in found.tests if test.first == OURS and test.significant}
-    equals = [f"`{name}`" for name in found.methods if name not in apart and name != OURS]
+    return statistics_over_pairs(scores), " and ".join(
+        [", ".join([TITLES[str(name)] for name in sets][:-1]), [TITLES[str(name)] for name in sets][-1]]
+    )
+
+
+def headline() -> str:
+    """The README's sentence on who is first, and by how much."""
+    found, sets = ranks(all_runs())
+    place = found.methods.index(OURS) + 1
+    equals = [f"`{name}`" for name in found.methods if name != OURS and name not in _apart(found)]
+    tied = f", but does not tell it apart from {', '.join(equals)}" if equals else ""
+    return (
+        f"Over the {len(found.pairs)} pairs of {sets}, `{OURS}` has average rank {found.average_ranks[place - 1]:.1f} "
+        f"in accuracy, number {place} of {len(found.methods)} methods; Wilcoxon's test with Holm's correction tells it "
+        f"apart from {len(found.methods) - 1 - len(equals)} of them{tied}."
+    )
+
+
+def standings(runs: pd.DataFrame) -> str:
+    """Everybody's rank, and who can be told apart from our method."""
+    found, sets = ranks(runs)
+    apart = _apart(found)
     lines = [
         [f"`{name}`", f"{rank:.2f}", "" if name == OURS else "yes" if name in apart else "no"]
         for name, rank in zip(found.methods, found.average_ranks, strict=True)
     ]
-    titles = ", ".join(TITLES[str(name)] for name in sets)
     return (
-        f"## Ranks over all pairs\n\n"
-        f"Accuracy on the {len(found.pairs)} pairs of {titles}; mean over the seeds that a row has. By average rank "
-        f"`{OURS}` is number {ours + 1} of {len(rows)}; Wilcoxon's test with Holm's correction tells it apart from all "
-        f"others{' except ' + ', '.join(equals) if equals else ''}. Methods that know more than the windows (class "
-        f"proportions, patients, labels) are left out.\n\n"
+        f"## Ranks over all pairs\n\nAccuracy on the {len(found.pairs)} pairs of {sets}, mean over a row's seeds. Told "
+        "apart means: by Wilcoxon's test over the pairs with Holm's correction for all comparisons. Methods that know "
+        "more than the windows (class proportions, patients, labels) are left out.\n\n"
         + _markdown(["method", "average rank", f"told apart from `{OURS}`"], lines)
     )
+
+
+def _apart(found: Statistics) -> set[str]:
+    tests = [test for test in found.tests if test.significant and OURS in (test.first, test.second)]
+    return {name for test in tests for name in (test.first, test.second)} - {OURS}
 
 
 def cross_check(runs: pd.DataFrame) -> str:

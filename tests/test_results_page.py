@@ -76,4 +76,5 @@ def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = generator.short_table()
     assert table in readme, f"put this into README.md:\n{table}"
+    assert generator.headline() in " ".join(readme.split()), f"put this into README.md:\n{generator.headline()}"
     assert re.search(r"^\| .*`transpl-plus`.* \| \d", table, flags=re.M)
