@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from driver import SUCCESS, Worker, all_targets, run
 
-CASES = 25  # of each target; a thousand in the slow test
+CASES = 15  # of each target; a thousand in the slow test
 DEAR = 8  # of those that load a model or read a whole folder
 
 
