@@ -15,29 +15,23 @@ from transpl._utils.locks import writing
 from transpl.cli.command import COUNCIL, FILES, METHOD, NETWORK, RUNNING
 from transpl.cli.options import (
     AsJson,
-    Columns,
     Device,
-    DomainColumn,
-    GroupColumn,
     ModelFolder,
     OnlyDomain,
-    Step,
     Threads,
-    TimeColumn,
-    Window,
     log,
-    model_and_reader,
     open_model,
     print_json,
-    read_and_log,
-    reading_options,
     refuse_to_replace,
     setting_value,
     split_assignments,
     split_setting,
 )
+from transpl.cli.reading_options import READ, Reading, model_and_reader, read_and_log, read_files
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from transpl.datasets.recordings.reading import Recordings
     from transpl.jobs import JobOutcome
 
@@ -150,28 +144,29 @@ def demo(
 
 def adapt(
     ctx: typer.Context,
-    source: Annotated[Path, typer.Option(help="Labelled source recordings: npz, csv or parquet.")],
+    source: Annotated[
+        list[Path],
+        typer.Option(
+            help="Labelled recordings. May be repeated, a folder or a quoted pattern: one model learns from all."
+        ),
+    ],
     target: Annotated[
         list[Path],
         typer.Option(
-            help="Target recordings, whose labels only score. May be repeated, or be a quoted pattern: 'homes/*.npz'."
+            help="Recordings to adapt to; their labels only score. A folder is one target. May be repeated, or be a "
+            "quoted pattern such as 'homes/*.csv': one target each."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for model, predictions, metrics and report.")],
     more: Annotated[list[Path] | None, typer.Argument(metavar="[TARGET]...", help="More of --target.")] = None,
-    label_col: Annotated[str | None, typer.Option(help="Column with the class (csv, parquet).")] = None,
-    domain_col: DomainColumn = None,
+    label_col: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
     source_domain: Annotated[
         str | None, typer.Option(help="Use only these rows of --source.", rich_help_panel=FILES)
     ] = None,
     target_domain: Annotated[
         str | None, typer.Option(help="Use only these rows of --target.", rich_help_panel=FILES)
     ] = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
+    reading: Reading = READ,
     prior: Annotated[
         str | None,
         typer.Option(help="Known class shares of the target, as walk=0.6,sit=0.4.", rich_help_panel=METHOD),
@@ -238,6 +233,7 @@ def adapt(
     """
     from transpl import TransPL, jobs
     from transpl._utils.parallel import check_workers
+    from transpl.datasets.recordings.several import expand_patterns, files_of, is_pattern
     from transpl.estimator import check_mode
 
     parameters = _parameters(
@@ -258,7 +254,7 @@ def adapt(
     check_mode(variant, mode)
     jobs.check_grouping(model, one_label_per_group, smooth)
     paths = [*target, *(more or ())]
-    files, are_many = jobs.expand_patterns(paths), len(paths) > 1 or jobs.is_pattern(paths[0])
+    files, are_many = expand_patterns(paths), len(paths) > 1 or is_pattern(paths[0])
     workers: dict[str, Any] = {"jobs": n_jobs, "backend": backend, "retries": retries, "address": address}
     if are_many:
         check_workers(**workers)
@@ -270,12 +266,15 @@ def adapt(
             if given:
                 got = f"{len(files)}, or a pattern"
                 raise invalid(option, expected="one target", got=got, advice="Adapt to each by itself.")
-    fields: dict[str, Any] = {"source_name": source_domain or source.stem, "prior": _class_shares(prior), "mode": mode}
-    fields["hold_out"] = model.needs_validation
-    reading = reading_options(domain_col, time_col, group_col, channels, window, step)
-    lab = read_and_log(source, domain=source_domain, label_col=label_col, **reading)
-    reading = _reading_of_targets(reading, lab)
-    target_reading = {"domain": target_domain, "label_col": label_col, **reading}
+    sources = [file for path in expand_patterns(source, "source") for file in files_of(path)]
+    fields: dict[str, Any] = {"source_name": source_domain or ", ".join(path.stem for path in source)}
+    fields |= {"prior": _class_shares(prior), "mode": mode, "hold_out": model.needs_validation}
+    typed = reading.given()
+    lab = read_files(source, sources, domain=source_domain, label_col=label_col, **typed)
+    known = _reading_of_targets(typed, lab)
+    target_reading = {"domain": target_domain, "label_col": label_col, **known}
+    if source_domain == target_domain:
+        _note_same_file(sources, files)
     if are_many:
         many = jobs.ManyJob.from_recordings(lab, files, target_reading, **fields)
         table = jobs.run_many(many, model, out, log, source_from=source_from, **workers)
@@ -287,8 +286,13 @@ def adapt(
         if table["error"].notna().any():
             raise typer.Exit(_FAILED)
         return
-    fields |= {"target_name": target_domain or files[0].stem, "labels": labels or (), "reading": reading}
-    fields |= {"one_label_per_group": one_label_per_group, "smooth": smooth}
+    fields |= {
+        "target_name": target_domain or files[0].stem,
+        "labels": labels or (),
+        "reading": jobs.saved_reading(known),
+    }
+    fields |= {"one_label_per_group": one_label_per_group}
+    fields |= {"smooth": smooth}
     job = jobs.from_recordings(lab, read_and_log(files[0], labels_only_score=True, **target_reading), **fields)
     with writing(out):
         _report(jobs.run(job, model, out, log, source_from=source_from), as_json)
@@ -296,15 +300,16 @@ def adapt(
 
 def predict(
     model: ModelFolder,
-    input: Annotated[Path, typer.Option(help="Recordings: npz, csv or parquet.")],
+    input: Annotated[Path, typer.Option(help="Recordings, or a folder with those of one person.")],
     out: Annotated[Path | None, typer.Option(help="File for the table. Default: stdout.")] = None,
-    domain_col: DomainColumn = None,
+    segments: Annotated[
+        Path | None, typer.Option(help="Also write from when to when which label holds to this csv.")
+    ] = None,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="Neighbouring windows of a recording seldom have different labels.")
+    ] = False,
     domain: OnlyDomain = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
+    reading: Reading = READ,
     threads: Threads = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -313,11 +318,15 @@ def predict(
     from transpl import jobs
     from transpl.jobs.folder import write_table
 
-    refuse_to_replace([input], out)
-    given = reading_options(domain_col, time_col, group_col, channels, window, step)
-    fitted, read = model_and_reader(model, threads, device, given)
+    for file in (out, segments):
+        refuse_to_replace([input], file)
+    fitted, read = model_and_reader(model, threads, device, reading.given())
     recordings = read(input, domain=domain)
-    table = jobs.predictions_table(fitted, recordings.X, jobs.origin_of(recordings))
+    order: dict[str, Any] = {"groups": recordings.sequence, "smooth": True} if smooth else {}
+    table = jobs.predictions_table(fitted, recordings.X, jobs.origin_of(recordings), **order)
+    if segments is not None:
+        write_table(segments, _require_segments(jobs.segments_of(table), input))
+        log(f"wrote {segments}")
     if out is not None:
         write_table(out, table)
         log(f"wrote {out}")
@@ -325,6 +334,13 @@ def predict(
         print_json(json.loads(table.to_json(orient="records", double_precision=15)))
     elif out is None:
         table.to_csv(sys.stdout, index=False)
+
+
+def _require_segments(found: pd.DataFrame | None, path: Path) -> pd.DataFrame:
+    if found is None:
+        got, advice = f"{path.name}, windows that are already cut", "Give a table of recordings, or leave it out."
+        raise invalid("--segments", expected="recordings", got=got, advice=advice)
+    return found
 
 
 def label(
@@ -403,11 +419,21 @@ def _class_shares(text: str | None) -> dict[str, float] | None:
 def _reading_of_targets(reading: dict[str, Any], source: Recordings) -> dict[str, Any]:
     """How targets and later recordings are read: as asked, and with the source's window, channels and rate."""
     found = {**reading, "window": source.X.shape[2]}  # windows of an npz have their own length
+    if source.step is not None:
+        found["step"] = source.step
     if source.named:
         found["channels"] = list(source.channel_names)  # other files may have more, or in another order
     if source.interval is not None:
         found["interval"] = source.interval
     return found
+
+
+def _note_same_file(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Say so if a target is a source: its scores are then those of windows that the model was trained on."""
+    known = {path.resolve() for path in sources}
+    for path in targets:
+        if path.resolve() in known:
+            log(f"note: {path.name} is both source and target, so that its scores say nothing about other people.")
 
 
 def _report(outcome: JobOutcome, as_json: bool) -> None:

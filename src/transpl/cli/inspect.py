@@ -13,28 +13,20 @@ from transpl._utils.errors import invalid
 from transpl._utils.locks import writing
 from transpl.cli.command import CHOICE, FIGURE, FILES, METHOD
 from transpl.cli.options import (
-    REMEMBERED,
     AsJson,
-    Columns,
     Device,
-    DomainColumn,
-    GroupColumn,
     ModelFolder,
     OnlyDomain,
     Plugins,
-    Step,
     Threads,
-    TimeColumn,
-    Window,
     log,
-    model_and_reader,
     print_json,
     read_settings,
-    reading_options,
     refuse_to_replace,
     split_assignments,
     split_commas,
 )
+from transpl.cli.reading_options import READ, REMEMBERED, Reading, model_and_reader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,7 +190,7 @@ def _table(columns: Sequence[str], rows: list[list[str]]) -> RenderableType:
 
 def monitor(
     model: ModelFolder,
-    input: Annotated[Path, typer.Option(help="New recordings: npz, csv or parquet.")],
+    input: Annotated[Path, typer.Option(help="New recordings, or a folder with those of one person.")],
     reference: Annotated[
         Path | None, typer.Option(help="Recordings that you trust, to compare with instead of the model's source.")
     ] = None,
@@ -217,7 +209,6 @@ def monitor(
     shuffles: Annotated[
         int, typer.Option(min=1, help="Of windows, to find out what chance does.", rich_help_panel=METHOD)
     ] = 200,
-    domain_col: DomainColumn = None,
     domain: Annotated[str | None, typer.Option(help="Use only these rows of --input.", rich_help_panel=FILES)] = None,
     reference_domain: Annotated[
         str | None,
@@ -226,11 +217,7 @@ def monitor(
             rich_help_panel=FILES,
         ),
     ] = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
+    reading: Reading = READ,
     threads: Threads = None,
     device: Device = "auto",
 ) -> None:
@@ -244,15 +231,14 @@ def monitor(
         expected, advice = "nothing without --reference", "Name the recordings to choose from."
         raise invalid("--reference-domain", expected=expected, got=repr(reference_domain), advice=advice)
     refuse_to_replace([input, reference], out)
-    given = reading_options(domain_col, time_col, group_col, channels, window, step)
+    given = reading.given()
     fitted, read = model_and_reader(model, threads, device, given)
     new, trusted = read(input, domain=domain), None
     if reference is not None and reference_domain is not None:
         trusted = read(reference, domain=reference_domain)
     elif reference is not None:
         # A column named on the command line must be in the reference too, except that of a domain, as all are used.
-        required = {name for name, value in (("time_col", time_col), ("group_col", group_col)) if value is not None}
-        trusted = read(reference, optional=[name for name in REMEMBERED if name not in required])
+        trusted = read(reference, optional=[name for name in REMEMBERED if name == "domain_col" or name not in given])
         domains = 0 if trusted.domain is None else len(set(trusted.domain.tolist()))
         if domain is not None and domains > 1:
             log(
@@ -290,13 +276,8 @@ def review(
     spread: Annotated[
         bool, typer.Option("--spread", help="Take turns among the labels given, so that no class fills the list.")
     ] = False,
-    domain_col: DomainColumn = None,
     domain: OnlyDomain = None,
-    time_col: TimeColumn = None,
-    group_col: GroupColumn = None,
-    channels: Columns = None,
-    window: Window = None,
-    step: Step = None,
+    reading: Reading = READ,
     threads: Threads = None,
     device: Device = "auto",
 ) -> None:
@@ -310,8 +291,7 @@ def review(
         if input is None:
             table = jobs.review_job(model, n, spread=spread, earlier=out)
         else:
-            given = reading_options(domain_col, time_col, group_col, channels, window, step)
-            fitted, read = model_and_reader(model, threads, device, given)
+            fitted, read = model_and_reader(model, threads, device, reading.given())
             table = jobs.review_recordings(fitted, read(input, domain=domain), n, spread=spread, earlier=out)
         write_table(out, table)
     kept = int((table["true_label"] != "").sum())

@@ -17,6 +17,7 @@ from transpl.cli.data import app as datasets_app
 from transpl.cli.exit import run_and_exit
 from transpl.cli.inspect import figure, methods, monitor, report, review
 from transpl.cli.production import export, serve
+from transpl.cli.reading_options import with_reading
 
 _FIRST = {  # what a newcomer needs, in the order of need; five of them are shown
     "demo": "See it work on real data, in a minute",
@@ -49,7 +50,7 @@ for _command, _example in (
     (export, "export results --to onnx --out model.onnx"),
     (serve, "serve results --port 8000"),
 ):
-    app.command(cls=Command, epilog=f"Example: `transpl {_example}`")(_command)
+    app.command(cls=Command, epilog=f"Example: `transpl {_example}`")(with_reading(_command))
 
 
 @app.callback(invoke_without_command=True)

@@ -1,38 +1,23 @@
-"""What several commands share: options, reading models and recordings, settings as text, notes on stderr."""
+"""What several commands share: options, models, settings as text, notes on stderr."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from transpl._utils.errors import invalid
-from transpl._utils.progress import is_silent, task
+from transpl._utils.progress import is_silent
 from transpl.cli.command import CHOICE, FILES, RUNNING
 
 if TYPE_CHECKING:
     from transpl import TransPL
-    from transpl.datasets.recordings.reading import Recordings
 
-Columns = Annotated[
-    str | None, typer.Option(help="Channel columns, comma-separated. Default: all other numeric columns.")
-]
-DomainColumn = Annotated[
-    str | None, typer.Option(help="Column that names the domain (user, device, patient).", rich_help_panel=FILES)
-]
-TimeColumn = Annotated[str | None, typer.Option(help="Column with the time; rows are sorted by it, gaps cut windows.")]
-GroupColumn = Annotated[str | None, typer.Option(help="Column that names the recording; no window spans two.")]
-Window = Annotated[int | None, typer.Option(min=2, help="Window length in samples (csv, parquet). Default: 128.")]
-Step = Annotated[
-    int | None,
-    typer.Option(min=1, help="Samples between window starts. Default: half a window.", rich_help_panel=FILES),
-]
 OnlyDomain = Annotated[str | None, typer.Option(help="Use only these rows.", rich_help_panel=FILES)]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="CPU threads. Default: the libraries' choice.", rich_help_panel=RUNNING)
@@ -49,7 +34,6 @@ Plugins = Annotated[
     ),
 ]
 
-REMEMBERED = ("domain_col", "group_col", "time_col")  # columns of the source that new recordings may lack
 _NEXT_ASSIGNMENT = re.compile(r",(?=\s*[A-Za-z_]\w*\s*=)")
 
 
@@ -64,49 +48,12 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def reading_options(
-    domain_col: str | None,
-    time_col: str | None,
-    group_col: str | None,
-    channels: str | None,
-    window: int | None,
-    step: int | None,
-) -> dict[str, Any]:
-    """The options that were given, as arguments of `read_recordings`."""
-    given: dict[str, Any] = {"domain_col": domain_col, "time_col": time_col, "group_col": group_col}
-    given |= {"channels": split_names(channels), "window": window, "step": step}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def read_and_log(path: Path, **reading: Any) -> Recordings:
-    """Read recordings, and say what was read."""
-    from transpl.datasets.recordings.reading import read_recordings
-
-    with task(f"reading {path.name}", None):
-        recordings = read_recordings(path, **reading)
-    log(recordings.description)
-    for warning in recordings.warnings:
-        log(f"note: {warning}")
-    return recordings
-
-
 def open_model(folder: Path, threads: int | None, device: str) -> tuple[TransPL, dict[str, Any]]:
     """Load a fitted model to run here, and how its recordings were read."""
     from transpl import jobs
 
     fitted, reading = jobs.load_model(folder)
     return fitted.set_params(n_threads=threads, device=device), reading
-
-
-def model_and_reader(
-    folder: Path, threads: int | None, device: str, given: dict[str, Any]
-) -> tuple[TransPL, Callable[..., Recordings]]:
-    """Load a fitted model, and a `read_and_log` that reads as its recordings were read, except for what is `given`."""
-    fitted, reading = open_model(folder, threads, device)
-    if sorted(given.get("channels", ())) == sorted(reading.get("channels", ())):
-        given = {name: value for name, value in given.items() if name != "channels"}  # the model knows their order
-    optional = [name for name in REMEMBERED if name not in given]
-    return fitted, partial(read_and_log, optional=optional, **reading | given)
 
 
 def refuse_to_replace(recordings: Sequence[Path | None], out: Path | None) -> None:

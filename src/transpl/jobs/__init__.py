@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from transpl.jobs.many import AdaptedTarget, adapt_many
     from transpl.jobs.many_job import ManyJob, run_many, table_as_text
     from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
+    from transpl.jobs.segments import segments_of
     from transpl.jobs.stream import WindowLabels, label_windows
     from transpl.jobs.target import Target, origin_of, predictions_table
-    from transpl.jobs.target_files import TargetFile, expand_patterns, is_pattern
+    from transpl.jobs.target_files import TargetFile, saved_reading
 
 __all__ = [
     "AdaptedTarget",
@@ -37,11 +38,9 @@ __all__ = [
     "adapt_many",
     "check_grouping",
     "check_order",
-    "expand_patterns",
     "from_dataset",
     "from_recordings",
     "hold_out_ends",
-    "is_pattern",
     "label_windows",
     "least_confident",
     "load_model",
@@ -53,6 +52,8 @@ __all__ = [
     "review_recordings",
     "run",
     "run_many",
+    "saved_reading",
+    "segments_of",
     "table_as_text",
 ]
 _MODULES = {
@@ -86,6 +87,7 @@ _MODULES = {
         "review_job",
         "review_recordings",
     ),
+    "segments": ("segments_of",),
     "stream": (
         "WindowLabels",
         "label_windows",
@@ -97,8 +99,7 @@ _MODULES = {
     ),
     "target_files": (
         "TargetFile",
-        "expand_patterns",
-        "is_pattern",
+        "saved_reading",
     ),
 }
 _MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}

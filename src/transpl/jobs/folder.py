@@ -5,6 +5,7 @@ A job for one target writes
 - `model/`: the adapted model; beside it `source.json` (what its source model was trained on, see `source_models`) and
   `reading.json` (how recordings were read, for `transpl predict`)
 - `predictions.csv`: a row per window with its label, confidence, rank among those to check and a probability per class
+- `segments.csv`, of recordings: from when to when which label holds
 - `summary.json`, and `metrics.json` where there are scores or an estimated accuracy
 - `explanation.npz` (of some windows), `shift.json`, `sample.npz` (some windows of both domains, for figures)
 
@@ -34,6 +35,7 @@ from numpy.typing import NDArray
 from transpl import TransPL
 from transpl._utils.errors import InputError, check_int, check_positive, invalid, unreadable_file
 from transpl._utils.files import read_json, read_npz, remove_leftovers, replacing, write_json
+from transpl.datasets.recordings.clocks import UNITS
 from transpl.windows import Windows, as_windows, evenly_spaced
 
 # columns of predictions.csv
@@ -46,9 +48,10 @@ PROBABILITY = "p_"  # prefix of the columns with a probability per class
 UNFINISHED = "unfinished.json"
 TARGETS = "targets.json"
 SAMPLE_FILE = "sample.npz"
+SEGMENTS = "segments.csv"
 SAMPLE_SIZE = 300  # windows of each domain
-_COLUMNS, _SIZES = ("domain_col", "time_col", "group_col"), ("window", "step")
-READING = {*_COLUMNS, "channels", *_SIZES, "interval"}  # keys of reading.json
+_COLUMNS, _SIZES, _SECONDS = ("domain_col", "time_col", "group_col"), ("window", "step"), ("interval", "rate", "gap")
+READING = {*_COLUMNS, "channels", *_SIZES, *_SECONDS, "time_unit"}  # keys of reading.json
 _SAMPLE_FORMAT = "transpl-sample-1"
 _ONE_TARGET = ("summary.json", "predictions.csv", UNFINISHED)
 _MANY_TARGETS = ("summary.csv", TARGETS)
@@ -221,6 +224,8 @@ def _is_sound(name: str, value: Any) -> bool:
     """Whether a value of reading.json is of the right kind."""
     if name in _COLUMNS:
         return isinstance(value, str)
+    if name == "time_unit":
+        return isinstance(value, str) and value in UNITS
     if name == "channels":
         return isinstance(value, list) and bool(value) and all(isinstance(channel, str) for channel in value)
     try:

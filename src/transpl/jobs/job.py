@@ -166,7 +166,7 @@ def from_recordings(
         advice = "Name the column of the recordings: --group-col."
         raise invalid("one_label_per_group", expected="recordings with names", got="none", advice=advice)
     train, validation = labelled_source(source, hold_out=hold_out)
-    groups = target.group if one_label_per_group or options.get("smooth") else None
+    groups = target.sequence if one_label_per_group or options.get("smooth") else None
     return Job(
         source=train,
         validation=validation,

@@ -30,6 +30,7 @@ from transpl.jobs.folder import (
     LABEL_BEFORE,
     PROBABILITY,
     SAMPLE_FILE,
+    SEGMENTS,
     TRUE_LABEL,
     TRUTH,
     Sample,
@@ -38,6 +39,7 @@ from transpl.jobs.folder import (
     write_table,
     writing_results,
 )
+from transpl.jobs.segments import segments_of
 from transpl.markov import Explanation, ShiftReport, windows_to_explain
 from transpl.windows import override_probabilities
 
@@ -45,7 +47,7 @@ NO_LABEL = ""
 ESTIMATE = "estimated_accuracy"  # key of metrics.json and summary.json
 _FILES = (
     *("summary.json", "predictions.csv", "metrics.json", "report.html"),
-    *("explanation.npz", "shift.json", SAMPLE_FILE),
+    *("explanation.npz", "shift.json", SAMPLE_FILE, SEGMENTS),
 )
 _USUAL, _HARDLY_ANY = 0.05, 0.01  # shares of a class in the source, and among the labels of a target that lacks it
 _LOW = 0.6  # estimated accuracy below which a person should label some windows
@@ -222,6 +224,8 @@ def write_target_folder(
             if record_source is not None:
                 record_source(folder / "model")
         write_table(folder / "predictions.csv", result.predictions)
+        if (segments := segments_of(result.predictions)) is not None:
+            write_table(folder / SEGMENTS, segments)
         if result.explanation is not None:
             result.explanation.save(folder / "explanation.npz")
         if result.shift is not None:
@@ -235,9 +239,9 @@ def write_target_folder(
 
 
 def origin_of(recordings: Recordings) -> pd.DataFrame:
-    """Where each window comes from: its number and, where known, domain, group and first sample."""
+    """Where each window comes from: its number and, where known, domain, group, first and last row and time."""
     columns = {"window": np.arange(len(recordings.X))}
-    known = {name: getattr(recordings, name) for name in ("domain", "group", "start")}
+    known = {name: getattr(recordings, name) for name in ("domain", "group", "start", "end", "time", "time_end")}
     return pd.DataFrame(columns | {name: values for name, values in known.items() if values is not None})
 
 

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from transpl._utils.errors import invalid
+from transpl._utils.errors import InputError, invalid
 from transpl._utils.files import map_npy
 from transpl._utils.hashing import hash_pickle, hash_values
 from transpl.datasets.recordings.reading import Recordings, read_recordings
+from transpl.datasets.recordings.several import files_of, read_several
 from transpl.jobs.folder import READING
 from transpl.jobs.target import Target, origin_of
 
 
 @dataclass(frozen=True)
 class TargetFile:
-    """A file of windows or recordings.
+    """A file of windows or recordings, or a folder with the recordings of one person.
 
     Parameters
     ----------
     path
-        npz, csv, parquet or .npy; a .npy file is mapped into memory as it is
+        a folder, a .npy file, which is mapped into memory as it is, or what `read_recordings` reads
     reading
         arguments of `read_recordings`
     """
@@ -38,7 +38,7 @@ class TargetFile:
         """Read the windows, as `Recordings` unless the file is .npy."""
         if self.path.suffix == ".npy":
             return map_npy(self.path)
-        return read_recordings(self.path, labels_only_score=True, **self.reading)
+        return read_several(files_of(self.path), read_recordings, labels_only_score=True, **self.reading)
 
     @property
     def saved_reading(self) -> dict[str, Any]:
@@ -83,34 +83,14 @@ def target_digest(target: Any) -> str | None:
     """
     if isinstance(target, TargetFile):
         try:
-            found = target.path.stat()
-        except OSError:
+            found = [file.stat() for file in files_of(target.path)]
+        except (OSError, InputError):
             return None
-        return hash_values(found.st_size, found.st_mtime_ns, dict(target.reading))
+        return hash_values([(each.st_size, each.st_mtime_ns) for each in found], dict(target.reading))
     try:
         return hash_pickle(target)
     except Exception:  # what does not pickle cannot travel either, and its task will say so
         return None
-
-
-def is_pattern(path: Path) -> bool:
-    """True for a pattern such as homes/*.npz that is not itself a file."""
-    return glob.has_magic(str(path)) and not path.exists()
-
-
-def expand_patterns(paths: Iterable[Path]) -> list[Path]:
-    """Replace patterns by the files they match, in the order of the names; every file occurs once."""
-    found: dict[str, Path] = {}
-    for path in paths:
-        files = [path]
-        if is_pattern(path):
-            files = sorted(match for match in map(Path, glob.glob(str(path), recursive=True)) if not match.is_dir())
-            if not files:
-                got = f"{path}, which matches none"
-                raise invalid("target", expected="files", got=got, advice="Check the pattern.")
-        for file in files:
-            found.setdefault(os.path.abspath(file), file)  # links keep their names
-    return list(found.values())
 
 
 def name_files(paths: Sequence[Path], taken: Collection[str] = ()) -> dict[str, Path]:

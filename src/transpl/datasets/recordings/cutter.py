@@ -1,16 +1,17 @@
 """Cutting the rows of a table into windows: the one path for `adapt`, `predict` and `datasets make`.
 
-A recording is a (domain, group) of a file; recordings may take turns in it. Within a recording, a run ends at a missing
-value, a change of label or a gap. With a clock, a gap is where time stands still, goes back or jumps; without one, it
-is where rows of other recordings lie between. Every run is cut from its own start. Rows may arrive in pieces of any
-size: the windows do not depend on it.
+A recording is a (domain, group) of a file; recordings may take turns in it. Within a recording, a run ends at a change
+of label or a gap. Up to three samples on end that are missing are filled in on a straight line, be it that a row is not
+there or that it lacks a value; more are a gap. With a clock, a gap is also where time goes back, and rows of uneven
+times are interpolated at the usual rate; without one, it is also where rows of other recordings lie between. Every run
+is cut from its own start. Rows may arrive in pieces of any size: the windows do not depend on it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,16 +20,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
+from transpl.datasets.recordings.clocks import MAX_BRIDGED, UNITS, Clock, Floats, measure_clock
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 CLOCK_ROWS = 1000  # first rows of a recording, from which its usual time step is taken
 MAX_PAUSE = 1_000_000  # rows of other recordings after which a recording with a clock ends
-_TOLERANCE = 1.5  # a step longer than this many usual ones is a gap, as in transpl.windows.time_breaks
 _MAX_SAMPLES_PER_ROW = 10  # a higher rate would mostly invent samples
-_UNITS = {3: "milliseconds", 6: "microseconds", 9: "nanoseconds"}
+_ROW_COUNT = Clock(1.0, MAX_BRIDGED + 1.5)  # where there is no clock, rows are counted
+_ELSEWHERE = 1e6  # what rows of others between two rows add to that count
 _ROUNDING = 1e-6  # samples: a last row this close before a point of the resampling grid counts as on it
 
 
@@ -38,7 +39,7 @@ class TableRows:
 
     number : row of the file, from 0 after the header; increasing
     values : (rows, channels), NaN where missing
-    time : from any origin; None without a clock
+    time : seconds from any origin; None without a clock
     label : index of the row's label, -1 for a row without one
     domain, group : indices, or None
     """
@@ -59,7 +60,7 @@ class TableRows:
 
 
 class Sizes(NamedTuple):
-    """Window and step in samples, and the samples per unit of time if runs are resampled."""
+    """Window and step in samples, and the samples per second if runs are resampled."""
 
     window: int
     step: int
@@ -89,6 +90,9 @@ class Tally:
 
     rows: int = 0
     missing: int = 0
+    bridged: int = 0  # of the missing ones, those that samples between their neighbours stand for
+    filled: int = 0  # samples that were filled in
+    uneven: int = 0  # rows of recordings with an uneven clock
     unlabelled: int = 0
     backwards: int = 0
     standing: int = 0
@@ -107,22 +111,8 @@ class Tally:
 
     @property
     def left_out(self) -> int:
-        return sum((self.missing, self.unlabelled, self.before_gap, self.before_label, self.at_end, self.between))
-
-
-class Clock(NamedTuple):
-    """The usual time step of a recording, NaN if time never advances, and the longest step that is no gap."""
-
-    step: float
-    gap: float
-
-
-def measure_clock(times: Floats, gap: float | None = None) -> Clock:
-    """Take the median of the forward steps as the usual one."""
-    steps = np.diff(times)
-    forward = steps[steps > 0]
-    usual = float(np.median(forward)) if len(forward) else math.nan
-    return Clock(usual, gap if gap is not None else _TOLERANCE * usual if len(forward) else 0.0)
+        lacking = self.missing - self.bridged + self.unlabelled
+        return lacking + self.before_gap + self.before_label + self.at_end + self.between
 
 
 class FileCutter:
@@ -144,7 +134,7 @@ class FileCutter:
                 if key in self._open and piece.number[0] - self._open[key].last_row > max_pause + 1:
                     yield from self._open.pop(key).finish()
                 if key not in self._open:
-                    self._open[key] = RecordingCutter(key, self._sizes, self.tally, self._measure_gap)
+                    self._open[key] = RecordingCutter(key, self._sizes, self.tally, self._measure)
                 yield from self._open[key].feed(piece)
         for key in [key for key, cutter in self._open.items() if rows.number[-1] - cutter.last_row > max_pause]:
             yield from self._open.pop(key).finish()
@@ -155,38 +145,41 @@ class FileCutter:
             yield from cutter.finish()
         self._open.clear()
 
-    def _measure_gap(self, times: Floats) -> float:
+    def _measure(self, times: Floats) -> Clock:
         clock = measure_clock(times[:CLOCK_ROWS], self._gap)
         self.clocks.append(clock)
         if self._sizes.rate is not None:
-            _check_rate(self._sizes.rate, clock, self._name)
-        return clock.gap
+            check_rate(self._sizes.rate, clock, self._name)
+        return clock
 
 
 class RecordingCutter:
     """Cuts one recording.
 
-    measure_gap : returns the longest time step that is no gap, given the times of the first CLOCK_ROWS rows or more
+    measure : returns the clock, given the times of the first CLOCK_ROWS rows or more
     """
 
-    def __init__(
-        self, key: tuple[int, int], sizes: Sizes, tally: Tally, measure_gap: Callable[[Floats], float]
-    ) -> None:
+    def __init__(self, key: tuple[int, int], sizes: Sizes, tally: Tally, measure: Callable[[Floats], Clock]) -> None:
         self.last_row = -1
         self._domain, self._group = key
-        self._sizes, self._tally, self._measure_gap = sizes, tally, measure_gap
-        self._gap: float | None = None
-        self._waiting: list[TableRows] = []  # for enough rows to know the usual time step
-        self._previous: TableRows | None = None  # the last row
+        self._sizes, self._tally, self._measure = sizes, tally, measure
+        self._clock: Clock | None = None
+        self._waiting: list[TableRows] = []  # for enough rows to know the clock
+        self._position = 0.0  # of the last row, if there is no clock
+        self._previous: TableRows | None = None  # the last row without a missing value
+        self._missing = 0  # rows since then
         self._run: Run | None = None
         self._label = -1
 
     def feed(self, rows: TableRows) -> Iterator[Found]:
         """Yield the windows that these rows complete."""
-        self.last_row = int(rows.number[-1])
+        before, self.last_row = self.last_row, int(rows.number[-1])
         self._tally.rows += len(rows)
-        if rows.time is None or self._gap is not None:
-            yield from self._take(rows)
+        if rows.time is None:
+            self._clock = _ROW_COUNT
+            rows = replace(rows, time=self._count_rows(rows.number, before))
+        if self._clock is not None:
+            yield from self._take(rows, self._clock)
             return
         self._waiting.append(rows)
         if sum(map(len, self._waiting)) >= CLOCK_ROWS:
@@ -198,43 +191,91 @@ class RecordingCutter:
             yield from self._take_waiting()
         yield from self._end_run("at_end")
 
+    def _count_rows(self, number: Ints, before: int) -> Floats:
+        """Number the rows one by one, with a jump where rows of other recordings lie between."""
+        apart = np.where(np.diff(number, prepend=before) == 1, 1.0, _ELSEWHERE)
+        positions = self._position + np.cumsum(apart)
+        self._position = float(positions[-1])
+        return np.asarray(positions)
+
     def _take_waiting(self) -> Iterator[Found]:
         waiting, self._waiting = self._waiting, []
-        self._gap = self._measure_gap(np.concatenate([rows.time for rows in waiting if rows.time is not None]))
+        clock = self._measure(np.concatenate([rows.time for rows in waiting if rows.time is not None]))
+        self._clock = clock
         for rows in waiting:
-            yield from self._take(rows)
+            yield from self._take(rows, clock)
 
-    def _take(self, rows: TableRows) -> Iterator[Found]:
-        missing = np.isnan(rows.values).any(axis=1)
-        usable = ~missing & (rows.label >= 0)
-        self._tally.missing += int(missing.sum())
-        self._tally.unlabelled += int((~missing & (rows.label < 0)).sum())
-        gaps, changes = self._breaks(rows)
+    def _take(self, rows: TableRows, clock: Clock) -> Iterator[Found]:
+        rows, gaps = self._complete_rows(rows, clock)
+        if rows.time is None or not len(rows):
+            return
+        times = rows.time
+        previous = self._previous or rows.at(slice(0, 1))
+        changes = np.diff(rows.label, prepend=previous.label) != 0
         self._previous = rows.at(slice(len(rows) - 1, None))
+        usable = rows.label >= 0
+        self._tally.unlabelled += int((~usable).sum())
         before = np.concatenate([[self._run is not None], usable[:-1]])
         begins = usable & (gaps | changes | ~before)
-        # A row that cannot be used ends a run too: because of its label if its values are fine.
-        by_label = np.where(usable, changes & ~gaps, ~missing)
-        reasons = np.where(by_label, "before_label", "before_gap")
+        reasons = np.where(changes & ~gaps, "before_label", "before_gap")  # why a run ends before a row
         inner = np.flatnonzero(begins | (~usable & before))
         for stretch in _slices(np.unique(np.concatenate([[0], inner, [len(rows)]])).tolist()):
             first, end = stretch.start, stretch.stop
             if begins[first] or not usable[first]:
                 yield from self._end_run(reasons[first])
+            time = times[stretch]
             # Files with millions of runs shorter than a window exist: such runs are only counted.
-            if begins[first] and end < len(rows) and self._sizes.rate is None and end - first < self._sizes.window:
-                self._count(end - first, end - first, reasons[end])
+            if begins[first] and end < len(rows) and (short := self._is_short(time, clock)):
+                self._count(short, short, reasons[end])
             elif usable[first]:
                 if self._run is None:
-                    self._run, self._label = Run(self._sizes, rows.values.shape[1]), int(rows.label[first])
-                time = None if rows.time is None else rows.time[stretch]
+                    run = Run(self._sizes, rows.values.shape[1], clock, self._tally)
+                    self._run, self._label = run, int(rows.label[first])
                 yield from self._found(self._run.feed(rows.values[stretch], rows.number[stretch], time))
+
+    def _complete_rows(self, rows: TableRows, clock: Clock) -> tuple[TableRows, Flags]:
+        """Leave out rows that lack a value or repeat a time; mark those of the others that follow a gap."""
+        complete = np.flatnonzero(~np.isnan(rows.values).any(axis=1))
+        self._tally.missing += len(rows) - len(complete)
+        lacking = np.diff(complete, prepend=-1) - 1
+        if len(complete):
+            lacking[0] += self._missing
+            self._missing = len(rows) - 1 - int(complete[-1])
+        else:
+            self._missing += len(rows)
+        rows = rows.at(complete)
+        if not len(rows):
+            return rows, np.zeros(0, np.bool_)
+        assert rows.time is not None
+        previous = self._previous
+        begin = rows.time[:1] if previous is None or previous.time is None else previous.time
+        ahead = np.diff(rows.time, prepend=begin)
+        standing = ahead == 0
+        standing[0] &= previous is not None
+        gaps = (ahead < 0) | (ahead > clock.gap)
+        if clock.coarse:
+            gaps |= standing  # which of the rows comes when is not known
+        self._tally.standing += int(standing.sum())
+        self._tally.backwards += int((ahead < 0).sum())
+        self._tally.gaps += int((ahead > clock.gap).sum())
+        bridged = ~gaps
+        bridged[0] &= previous is not None
+        self._tally.bridged += int(lacking[bridged].sum())
+        self._tally.uneven += 0 if clock.even else len(rows)
+        kept = slice(None) if clock.coarse else ~standing
+        return rows.at(kept), gaps[kept]
+
+    def _is_short(self, time: Floats, clock: Clock) -> int:
+        """Return the samples of a run if they are fewer than a window, else 0."""
+        if self._sizes.rate is not None or not clock.even or not clock.step > 0:
+            return 0
+        samples = 1 + round(float(time[-1] - time[0]) / clock.step)
+        return samples if samples < self._sizes.window else 0
 
     def _end_run(self, reason: str) -> Iterator[Found]:
         run, self._run = self._run, None
         if run is not None:
-            if self._sizes.rate is not None:  # else the end completes nothing
-                yield from self._found(run.finish())
+            yield from self._found(run.finish())
             self._tally.between += run.between
             self._count(run.left_over, run.samples, reason)
 
@@ -246,47 +287,27 @@ class RecordingCutter:
         if len(pieces.X):
             yield Found(self._domain, self._group, self._label, pieces)
 
-    def _breaks(self, rows: TableRows) -> tuple[Flags, Flags]:
-        """Mark rows that do not continue the previous one: because of a gap, because of another label."""
-        previous = self._previous or rows.at(slice(0, 1))
-        changes = np.diff(rows.label, prepend=previous.label) != 0
-        if rows.time is None or previous.time is None:
-            gaps = np.diff(rows.number, prepend=previous.number) > 1
-        else:
-            gap = self._gap or 0.0
-            ahead = np.diff(rows.time, prepend=previous.time)
-            gaps = ~((ahead > 0) & (ahead <= gap))
-            self._tally.backwards += int((ahead < 0).sum())
-            self._tally.standing += int((ahead == 0).sum()) - (self._previous is None)
-            self._tally.gaps += int((ahead > gap).sum())
-        if self._previous is None:
-            gaps[0] = False
-        return gaps, changes
-
 
 class Run:
     """Cuts an uninterrupted run; keeps only the samples that a later window may need."""
 
-    def __init__(self, sizes: Sizes, n_channels: int) -> None:
+    def __init__(self, sizes: Sizes, n_channels: int, clock: Clock, tally: Tally) -> None:
         self.sizes = sizes
         self.samples = 0
         self.windows = 0
-        self._resampler = Resampler(sizes.rate) if sizes.rate is not None else None
+        rate = sizes.rate if clock.even or sizes.rate is not None else 1 / clock.step
+        self._sampler = Filler(clock.step, tally) if rate is None else Resampler(rate)
         self._values: Floats = np.empty((0, n_channels))
         self._rows: Ints = np.empty(0, np.int64)
         self._skip = 0
 
-    def feed(self, values: Floats, rows: Ints, time: Floats | None) -> Pieces:
+    def feed(self, values: Floats, rows: Ints, time: Floats) -> Pieces:
         """Return the windows that these rows complete."""
-        if self._resampler is not None and time is not None:
-            values, rows = self._resampler.feed(values, rows, time)
-        return self._cut(values, rows)
+        return self._cut(*self._sampler.feed(values, rows, time))
 
     def finish(self) -> Pieces:
         """Return the windows that the end of the run completes."""
-        if self._resampler is None:
-            return self._cut(self._values[:0], self._rows[:0])
-        return self._cut(*self._resampler.finish())
+        return self._cut(*self._sampler.finish())
 
     @property
     def between(self) -> int:
@@ -316,6 +337,35 @@ class Run:
         self._skip = max(0, following - len(values))
         self._values, self._rows = values[following:].copy(), rows[following:].copy()
         return Pieces(np.ascontiguousarray(every[starts]), rows[starts], rows[starts + window - 1])
+
+
+class Filler:
+    """Passes rows on and fills in missing samples, each on a straight line between its neighbours."""
+
+    def __init__(self, step: float, tally: Tally) -> None:
+        self._step, self._tally = step, tally
+        self._last: tuple[Floats, Ints, Floats] | None = None
+
+    def feed(self, values: Floats, rows: Ints, time: Floats) -> tuple[Floats, Ints]:
+        """Return the samples since the last row, and the row at or before each."""
+        last, self._last = self._last, (values[-1:], rows[-1:], time[-1:])
+        if last is not None:
+            values, rows, time = (np.concatenate(parts) for parts in zip(last, (values, rows, time), strict=True))
+        apart = np.maximum(np.round(np.diff(time) / self._step), 1).astype(np.int64)
+        known = int(last is not None)
+        if (apart == 1).all():
+            return values[known:], rows[known:]
+        place = np.concatenate([[0], np.cumsum(apart)])
+        every = np.arange(place[-1] + 1)
+        samples = np.stack([np.interp(every, place, channel) for channel in values.T], axis=1)
+        before = np.searchsorted(place, every, side="right") - 1
+        self._tally.filled += len(every) - len(place)
+        return samples[known:], rows[before][known:]
+
+    def finish(self) -> tuple[Floats, Ints]:
+        """Return nothing: the last row was the last sample."""
+        assert self._last is not None
+        return self._last[0][:0], self._last[1][:0]
 
 
 class Resampler:
@@ -375,19 +425,17 @@ def _slices(edges: list[int]) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
-def _check_rate(rate: float, clock: Clock, name: str) -> None:
-    """Raise if resampling would invent most samples: usually the rate is not in the clock's unit."""
+def check_rate(rate: float, clock: Clock, name: str) -> None:
+    """Raise if resampling would invent most samples: usually the clock counts in another unit."""
     per_row = rate * clock.step
     if not (per_row > _MAX_SAMPLES_PER_ROW and clock.step <= clock.gap):
         return
     power = 3 * round(min(math.log10(per_row), 9) / 3)
-    advice = "Choose a lower rate, or a gap below that step."
-    if power in _UNITS:
-        unit = f"The clock seems to be in {_UNITS[power]}: for {rate:g} samples per second the rate is"
-        advice = f"{unit} {rate / 10**power:g}. Otherwise choose a lower rate, or a gap below that step."
+    unit = next(name for name, per_second in UNITS.items() if per_second == 10.0**power)
+    hint = f"If the clock counts in {unit}, say so (--time-unit {unit}). " if unit != "s" else ""
     raise invalid(
         "rate",
         expected=f"at most {_MAX_SAMPLES_PER_ROW} samples per row",
-        got=f"{rate:g}, which makes {per_row:,.0f} samples of a row of {name} (usual time step: {clock.step:g})",
-        advice=advice,
+        got=f"{rate:g}, which makes {per_row:,.0f} samples of a row of {name} (usual time step: {clock.step:g} s)",
+        advice=f"{hint}Otherwise choose a lower rate, or a gap below that step.",
     )

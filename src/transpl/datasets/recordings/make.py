@@ -26,7 +26,8 @@ from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
 from transpl.datasets.recipe import Log
-from transpl.datasets.recordings.cutter import Clock, FileCutter, Ints, Sizes, Tally
+from transpl.datasets.recordings.clocks import Clock
+from transpl.datasets.recordings.cutter import FileCutter, Ints, Sizes, Tally
 from transpl.datasets.recordings.split import (
     DROPPED,
     Names,
@@ -38,7 +39,7 @@ from transpl.datasets.recordings.split import (
     split_windows,
 )
 from transpl.datasets.recordings.table_stream import Layout, Vocabulary, Words, find_tables, name_layout, stream_rows
-from transpl.datasets.recordings.tables import CSV, PARQUET, has_suffix
+from transpl.datasets.recordings.tables import TABLES, has_suffix
 
 CHUNK_ROWS = 200_000
 DOMAIN_FROM = ("file", "folder")
@@ -69,7 +70,7 @@ def prepare_recordings(
     chunk_rows: int = CHUNK_ROWS,
     log: Log = lambda _: None,
 ) -> Path:
-    """Cut the csv and parquet files in `folder` into windows, and write `name`.npz and its card.
+    """Cut the tables in `folder` into windows, and write `name`.npz and its card.
 
     Parameters
     ----------
@@ -86,9 +87,10 @@ def prepare_recordings(
     window, step : int
         In samples; the step is half a window by default.
     rate : float, optional
-        Resample every uninterrupted run linearly to this many samples per unit of `time_col` (per second for dates).
+        Interpolate every uninterrupted run to this many samples per second. Without it, only runs of uneven times are
+        interpolated, at their usual rate.
     gap : float, optional
-        A longer step of `time_col` ends a run; by default 1.5 times the usual step of the recording.
+        Seconds without a row that end a run; by default more than three missing samples on end.
     split : {"by_group", "by_time"}, optional
         By default whichever suits the recordings, see `transpl.datasets.recordings.split`.
     test_share : float
@@ -298,7 +300,7 @@ def _domain_of(path: Path, files: _Tables) -> str:
     name = _title(path, files.root)
     if files.domain_from == "folder":
         return Path(name).parent.as_posix() if "/" in name else files.root.resolve().name
-    suffix = has_suffix(path, CSV + PARQUET) or ""
+    suffix = has_suffix(path, TABLES) or ""
     return name[: len(name) - len(suffix)]
 
 
@@ -367,17 +369,19 @@ def _provenance(root: Path, tables: list[Path], options: dict[str, Any], notes: 
 
 def _notes(tally: Tally, parts: NDArray[np.int8], rate: float | None) -> list[str]:
     """Return a sentence for every reason why rows are in no window, with their number."""
-    unit = "Rows" if rate is None else f"Samples (at {rate:g} per unit of time)"
+    unit = "Rows" if rate is None else f"Samples (at {rate:g} per second)"
     reasons = {
         "Rows read": tally.rows,
         "Rows with a missing value": tally.missing,
+        "Samples filled in, for up to three missing ones on end": tally.filled,
+        "Rows with uneven times, interpolated at the usual rate": tally.uneven,
         "Rows without label": tally.unlabelled,
-        f"{unit} left over before a gap in time or a missing value": tally.before_gap,
+        f"{unit} left over before a gap": tally.before_gap,
         f"{unit} left over before a change of label, because no window mixes labels": tally.before_label,
         f"{unit} left over at the end of a recording": tally.at_end,
         f"{unit} between windows, because the step is longer than the window": tally.between,
         "Rows with an earlier time than the row before (sort each recording by time)": tally.backwards,
-        "Rows with the same time as the row before, which cut": tally.standing,
+        "Rows with the same time as the row before, dropped": tally.standing,
         "Windows across the border between train and test, left out": int((parts == DROPPED).sum()),
     }
     return [f"{words}: {n:,}." for words, n in reasons.items() if n]

@@ -1,17 +1,15 @@
-"""A user's file into windows in memory: a table (csv, parquet), or an npz with windows that are already cut.
+"""A user's files into windows in memory: tables of recordings, or windows that are already cut.
 
 A table has one row per time step and one column per channel; other columns may name the domain (who, which device), the
-group (which recording), the label and the time. An npz has `X` (n, channels, time) and may have `y`, `domain`, `group`,
-`class_names` and `channel_names`; prepared data sets are of this kind.
+group (which recording), the label and the time. A file of windows has `X` (n, channels, time) and may have `y`,
+`domain`, `group`, `class_names` and `channel_names`; prepared data sets are of this kind.
 """
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +17,27 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl._utils.errors import check_int, check_positive, invalid, unreadable_file
+from transpl._utils.errors import check_choice, check_positive, invalid, unreadable_file
 from transpl._utils.files import require_regular
-from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally, measure_clock
-from transpl.datasets.recordings.signals import SignalReader, choose_channels, clock_warnings
+from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
+from transpl.datasets.recordings.clocks import UNITS, Floats, seconds_column
+from transpl.datasets.recordings.cutter import Sizes
+from transpl.datasets.recordings.remarks import (
+    Account,
+    count,
+    describe,
+    list_channels,
+    loss_warnings,
+    mixed_rate_warnings,
+    rate_warnings,
+    shorten,
+    unlabelled_note,
+    unused_note,
+)
+from transpl.datasets.recordings.rows import Rows, cut_recordings, order_recordings, usual_interval
+from transpl.datasets.recordings.signals import SignalReader, choose_channels, clock_warnings, match_spelling
 from transpl.datasets.recordings.tables import (
-    CSV,
-    PARQUET,
+    TABLES,
     Text,
     as_text,
     has_suffix,
@@ -33,21 +45,18 @@ from transpl.datasets.recordings.tables import (
     refuse_huge,
     require_columns,
     require_filled,
-    seconds_column,
+    unknown_format,
 )
 from transpl.datasets.recordings.window_archive import read_windows
-from transpl.windows import label_breaks, name_channels
+from transpl.datasets.recordings.window_sizes import check_size, in_samples
+from transpl.windows import name_channels
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
-
-_WINDOW = 128  # samples
-_SAME_RATE = 1.1  # sampling rates that differ by a smaller factor count as equal
-_NEXT_UNIT = 1000  # milliseconds in a second
 
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
-    """Windows from a user's file.
+    """Windows from a user's files.
 
     Attributes
     ----------
@@ -57,16 +66,24 @@ class Recordings:
     domain, group : (n,) text, or None
         None if the file does not name them.
     start : (n,) int array, or None
-        The row of the file, from 0 after the header, with a window's first sample; None for an npz.
+        The row of the file, from 0 after the header, with a window's first sample; None for windows cut before.
+    end : (n,) int array, or None
+        The row with its last sample.
     channel_names : tuple of str
     description : str
         What was read and what was left out.
     interval : float, optional
-        Usual time from one row to the next, in the unit of the time column.
+        Usual seconds from one row to the next.
     warnings : tuple of str
         What looks like a mistake.
     named : bool
         Whether the file names its channels; an npz may not.
+    time, time_end : (n,) arrays, optional
+        What the time column says in the rows with a window's first and last sample.
+    step : int, optional
+        Samples between the starts of windows.
+    account : Account, optional
+        What was found in a table, and what became of its rows.
     """
 
     X: NDArray[np.float32]
@@ -79,9 +96,21 @@ class Recordings:
     interval: float | None = None
     warnings: tuple[str, ...] = ()
     named: bool = True
+    end: NDArray[np.int64] | None = None
+    time: NDArray[Any] | None = None
+    time_end: NDArray[Any] | None = None
+    step: int | None = None
+    account: Account | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def sequence(self) -> Text | None:
+        """The recording that each window belongs to: its domain and group; None if the file names neither."""
+        if self.domain is None or self.group is None:
+            return self.group if self.domain is None else self.domain
+        return np.char.add(np.char.add(self.domain.astype(str), "/"), self.group.astype(str))
 
 
 def read_recordings(
@@ -93,36 +122,53 @@ def read_recordings(
     time_col: str | None = None,
     group_col: str | None = None,
     channels: Sequence[str] | None = None,
-    window: int | None = None,
-    step: int | None = None,
+    window: int | str | None = None,
+    step: int | str | None = None,
+    rate: float | None = None,
+    gap: float | None = None,
+    time_unit: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
     interval: float | None = None,
     labels_only_score: bool = False,
     optional: Collection[str] = (),
 ) -> Recordings:
     """Read a file of recordings and cut it into windows.
 
-    No window spans a change of domain or group, a missing value, or a gap. With `time_col`, the rows of each
-    (domain, group) are sorted by time, and a gap is where time stands still or jumps. Without it, rows are taken in the
-    file's order, and a gap is where rows of others lie between.
+    No window spans a change of domain or group, or a gap: more than three missing samples on end. Fewer are filled in
+    on a straight line. With `time_col`, the rows of each (domain, group) are sorted by time, rows of uneven times are
+    interpolated at the usual rate, and of rows with the same time the first is kept, or all are spread evenly if the
+    clock is coarser than the rows. Without it, rows are taken in the file's order, and a gap is also where rows of
+    others lie between.
 
-    Windows of an npz are already cut: `step`, `time_col` and `interval` do not apply, and a length other than `window`
-    is a warning. The other columns name keys (default: "domain", "y", "group"). Integers in `y` are looked up in
-    `class_names` if the file has them. A file without channel names must have as many channels as `channels`.
+    Windows of an npz (or `X` with three axes in another file of arrays) are already cut: what is said of time and
+    sizes does not apply, and a length other than `window` is a warning. The other columns name keys (default:
+    "domain", "y", "group"). Integers in `y` are looked up in `class_names` if the file has them. A file without channel
+    names must have as many channels as `channels`.
 
     Parameters
     ----------
-    path : path of a csv, parquet or npz file
+    path : path
+        A csv (also tsv, txt, packed by gzip), parquet, feather, npz, MATLAB, HDF5 or NetCDF file.
     domain : optional
         Keep only rows whose `domain_col` has this value, compared as text.
     domain_col, label_col, time_col, group_col : str, optional
-        Columns that are not channels.
+        Columns that are not channels. A column of this name in other spelling ("Acc X" for "acc_x") is taken, too.
     channels : sequence of str, optional
         Columns to use; by default every other column of numbers. Cells that are not numbers are missing values; a
         column with more than 5 % of them is not numeric.
-    window, step : int, optional
-        In samples; by default 128, and half a window.
+    window, step : int or str, optional
+        In samples, or in seconds as "2.5s"; by default 128 samples, and half a window.
+    rate : float, optional
+        Interpolate to so many samples per second.
+    gap : float, optional
+        Seconds without a row that end a run; by default more than three missing samples on end.
+    time_unit : {"s", "ms", "us", "ns"}, optional
+        Of a time column of numbers. By default that of numbers which are dates since 1970, else seconds.
+    sep, decimal : str, optional
+        Signs of a csv; by default what its first lines look like.
     interval : float, optional
-        Usual time from one row to the next in the data that a model was trained on; another one is a warning.
+        Usual seconds from one row to the next in the data that a model was trained on; another one is a warning.
     labels_only_score : bool
         For a target: labels may be absent, and have no influence on the windows. A window has a label if all its
         samples share one. Otherwise windows are also cut where the label changes.
@@ -136,21 +182,18 @@ def read_recordings(
     path = Path(path)
     columns = _Columns(domain_col, group_col, label_col, time_col)
     wanted = [channels] if isinstance(channels, str) else channels
-    if has_suffix(path, (".npz",)):
-        return _from_npz(path, domain, columns, wanted, window, labels_only_score, optional)
-    if not has_suffix(path, CSV + PARQUET):
+    plan = _Plan(window, step, rate, gap, time_unit, interval)
+    plan.check(time_col)
+    if not has_suffix(path, (*TABLES, ".npz")):
         if not path.is_dir():
             require_regular(path)  # of a pipe or /dev/stdin, the ending is not the problem
-        expected = f"a file ending in {', '.join((*CSV, *PARQUET, '.npz'))}"
-        got = f"the folder {str(path)!r}" if path.is_dir() else path.name
-        raise invalid("path", expected=expected, got=got, advice="Convert the file or rename it.")
-    window = _WINDOW if window is None else window
-    check_int("window", window, least=1)
-    step = max(1, window // 2) if step is None else step
-    check_int("step", step, least=1)
-    if interval is not None:
-        check_positive("interval", interval)
-    return _from_table(path, domain, columns, wanted, Sizes(window, step), interval, labels_only_score, optional)
+            raise unknown_format(path, (*TABLES, ".npz"))
+        got = f"the folder {str(path)!r}"
+        raise invalid("path", expected="a file", got=got, advice="Name its files.")
+    if has_suffix(path, (".npz",)) or (has_suffix(path, ARRAYS) and holds_windows(read_arrays(path))):
+        return _from_windows(path, domain, columns, wanted, plan, labels_only_score, optional)
+    frame = read_table(path, text=[name for name in columns[:3] if name], sep=sep, decimal=decimal)
+    return _from_table(path, frame, domain, columns, wanted, plan, labels_only_score, optional)
 
 
 class _Columns(NamedTuple):
@@ -160,18 +203,44 @@ class _Columns(NamedTuple):
     time_col: str | None
 
 
+class _Plan(NamedTuple):
+    """How windows are cut, as `read_recordings` was asked."""
+
+    window: int | str | None
+    step: int | str | None
+    rate: float | None
+    gap: float | None
+    time_unit: str | None
+    interval: float | None
+
+    def check(self, time_col: str | None) -> None:
+        needs_time = []
+        for name, size in (("window", self.window), ("step", self.step)):
+            needs_time += [name] if check_size(name, size) else []
+        for name, value in (("rate", self.rate), ("gap", self.gap), ("interval", self.interval)):
+            if value is not None:
+                check_positive(name, value)
+                needs_time += [name] if name != "interval" else []
+        if self.time_unit is not None:
+            check_choice("time_unit", self.time_unit, tuple(UNITS))
+        if needs_time and time_col is None:
+            expected = f"a column, because {needs_time[0]} is given in seconds"
+            raise invalid("time_col", expected=expected, got=None, advice="Name the column with the time.")
+
+
 def _from_table(
     path: Path,
+    frame: pd.DataFrame,
     domain: object,
     columns: _Columns,
     channels: Sequence[str] | None,
-    sizes: Sizes,
-    known_interval: float | None,
+    plan: _Plan,
     labels_only_score: bool,
     optional: Collection[str],
 ) -> Recordings:
-    frame = read_table(path, text=[c for c in (columns.domain_col, columns.group_col, columns.label_col) if c])
-    columns, warnings = _without_absent(columns, frame, optional)
+    frame, warnings = match_spelling(frame, [*(name for name in columns if name), *(channels or ())])
+    columns, absent = _without_absent(columns, frame, optional)
+    warnings += absent
     if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
     require_columns(frame, path, **columns._asdict())
@@ -184,32 +253,38 @@ def _from_table(
     signals = SignalReader(path, names)
     values = signals.read(frame)
     warnings += signals.warnings()
-    table = _select_domain(frame, values, path, domain, columns)
+    table = _select_domain(frame, values, path, domain, columns, plan.time_unit)
     refuse_huge(table.values, names, frame.index[table.number], path)
     if channels is None and columns.time_col is None:
         warnings = clock_warnings(table.values, names) + warnings
-    interval = None
-    if table.time is not None:
-        step = measure_clock(table.time).step
-        interval = None if math.isnan(step) else step
-        warnings += rate_warnings(interval, known_interval)
-    X, first, label, tally, n_groups = _cut(table, sizes, path.name, at_labels=not labels_only_score)
-    y = _labels(label)
-    left_out = f"; {_count(tally.left_out, 'row')} in gaps or tails left out" if tally.left_out else ""
+    runs, notes = order_recordings(table, plan.gap, None if plan.time_unit else plan.interval)
+    interval = usual_interval(runs)
+    if columns.time_col is not None:
+        warnings += mixed_rate_warnings([run.clock.step for run in runs if run.clock is not None], plan.rate)
+        warnings += rate_warnings(interval, plan.interval, plan.rate)
+    sizes = Sizes(*in_samples(plan.window, plan.step, plan.rate, interval, path.name), plan.rate)
+    cut = cut_recordings(table, runs, sizes, path.name, at_labels=not labels_only_score)
+    number = table.number
+    clocks = [run.clock for run in runs if run.clock is not None]
+    account = Account(len(number), len(runs), cut.left_out, cut.tally, clocks, unused, notes)
+    warnings += loss_warnings(account)
+    y = _labels(cut.label)
+    times = None if columns.time_col is None else _written_times(frame[columns.time_col])
     return Recordings(
-        X=X,
+        X=cut.X,
         y=y,
-        domain=None if table.domain is None else table.domain[first],
-        group=None if table.group is None else table.group[first],
-        start=table.number[first],
+        domain=None if table.domain is None else table.domain[cut.first_rows],
+        group=None if table.group is None else table.group[cut.first_rows],
+        start=number[cut.first_rows],
         channel_names=names,
-        description=(
-            f"{_title(path, domain)}: {_count(len(table.number), 'row')}, {_list_channels(names)}, "
-            f"{_count(n_groups, 'group')} -> {_count(len(X), 'window')} of {sizes.window}, step {sizes.step}"
-            f"{left_out}{_unlabelled_note(y)}{_unused_note('columns', unused)}"
-        ),
+        description=f"{_title(path, domain)}: {describe(account, names, len(cut.X), sizes, y)}",
         interval=interval,
         warnings=tuple(f"{path.name}: {line}" for line in warnings),
+        end=number[cut.last_rows],
+        time=None if times is None else times[number[cut.first_rows]],
+        time_end=None if times is None else times[number[cut.last_rows]],
+        step=sizes.step,
+        account=account,
     )
 
 
@@ -226,20 +301,9 @@ def _without_absent(columns: _Columns, frame: pd.DataFrame, optional: Collection
     return columns, lines
 
 
-class _Table(NamedTuple):
-    """Columns of one length, in the file's order; None for a column that is not there."""
-
-    number: NDArray[np.int64]  # row of the file
-    values: NDArray[np.float64]  # (rows, channels)
-    time: NDArray[np.float64] | None
-    label: Text | None
-    domain: Text | None
-    group: Text | None
-
-
 def _select_domain(
-    frame: pd.DataFrame, values: NDArray[np.float64], path: Path, domain: object, columns: _Columns
-) -> _Table:
+    frame: pd.DataFrame, values: Floats, path: Path, domain: object, columns: _Columns, time_unit: str | None
+) -> Rows:
     number = np.arange(len(frame), dtype=np.int64)
     if domain is not None:
         if columns.domain_col is None:
@@ -247,61 +311,23 @@ def _select_domain(
             raise invalid("domain_col", expected=f"the column to find domain {domain!r} in", got=None, advice=advice)
         number = _select(as_text(frame[columns.domain_col]), domain, f"{columns.domain_col!r} of {path.name}")
         frame = frame.iloc[number]
-    return _Table(
+    return Rows(
         number=number,
         values=values[number],
-        time=seconds_column(frame, columns.time_col, path) if columns.time_col else None,
+        time=seconds_column(frame, columns.time_col, path, time_unit) if columns.time_col else None,
         label=as_text(frame[columns.label_col]) if columns.label_col else None,
         domain=_filled(frame, columns.domain_col, path) if columns.domain_col else None,
         group=_filled(frame, columns.group_col, path) if columns.group_col else None,
     )
 
 
-def _cut(
-    table: _Table, sizes: Sizes, name: str, *, at_labels: bool
-) -> tuple[NDArray[np.float32], NDArray[np.int64], Text | None, Tally, int]:
-    """Cut every (domain, group), sorted by time if there is one; `at_labels` also where labels change.
-
-    Returns the windows, the index into the table of their first samples, their labels, what was left out, and the
-    number of groups.
-    """
-    tally, groups = Tally(), _groups(table)
-    X, first, label = [np.empty((0, table.values.shape[1], sizes.window), np.float32)], [], []
-    for index in groups:
-        number, time = table.number[index], None
-        if table.time is not None:
-            index = index[np.argsort(table.time[index], kind="stable")]
-            number, time = np.arange(len(index)), table.time[index]
-        changes = np.zeros(len(index), np.int64)
-        if table.label is not None:
-            changes = np.cumsum(label_breaks(table.label[index]))
-        rows = TableRows(number, table.values[index], time, changes if at_labels else np.zeros_like(changes))
-        cutter = RecordingCutter((0, 0), sizes, tally, lambda times: measure_clock(times).gap)
-        for found in chain(cutter.feed(rows), cutter.finish()):
-            X.append(found.pieces.X)
-            begin, end = (np.searchsorted(number, each) for each in (found.pieces.first, found.pieces.last))
-            first.append(index[begin])
-            if table.label is not None:
-                label.append(np.where(changes[begin] == changes[end], table.label[index[begin]], ""))
-    if not first:
-        raise invalid(
-            name,
-            expected=f"at least {sizes.window} rows on end (the window) without gap, missing value or change of label",
-            got=f"at most {tally.longest_run}",
-            advice="Choose a shorter window, or check time_col, group_col and the channels.",
-        )
-    labels = None if table.label is None else np.concatenate(label)
-    return np.concatenate(X), np.concatenate(first), labels, tally, len(groups)
-
-
-def _groups(table: _Table) -> list[NDArray[np.int64]]:
-    """Return the rows of each (domain, group), in order of first appearance."""
-    keys = [key for key in (table.domain, table.group) if key is not None]
-    if not keys:
-        return [np.arange(len(table.number))]
-    frame: pd.DataFrame = pd.DataFrame(dict(enumerate(keys)))
-    groups: Any = frame.groupby(list(frame.columns), sort=False).indices
-    return sorted(groups.values(), key=lambda index: int(index[0]))
+def _written_times(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return times as the file writes them: numbers, or text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy()
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return np.array([each.isoformat() for each in column])
+    return np.asarray(column.astype(str).to_numpy(), dtype=str)
 
 
 def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
@@ -311,12 +337,12 @@ def _filled(frame: pd.DataFrame, column: str, path: Path) -> Text:
     return text
 
 
-def _from_npz(
+def _from_windows(
     path: Path,
     domain: object,
     columns: _Columns,
     channels: Sequence[str] | None,
-    window: int | None,
+    plan: _Plan,
     labels_only_score: bool,
     optional: Collection[str],
 ) -> Recordings:
@@ -326,11 +352,13 @@ def _from_npz(
     warnings = []
     by_number = name_channels(None, len(found.channel_names) + len(found.unused))
     if not found.named and not set(found.channel_names) <= set(by_number):
-        warnings.append(f"it names no channels; they are taken to be {_shorten(found.channel_names)}, in this order.")
-    if window is not None and window != length:
+        warnings.append(f"it names no channels; they are taken to be {shorten(found.channel_names)}, in this order.")
+    if isinstance(plan.window, int) and plan.window != length:
         warnings.append(
-            f"its windows have {length} samples and not {window}; they are already cut, and taken as they are."
+            f"its windows have {length} samples and not {plan.window}; they are already cut, and taken as they are."
         )
+    if plan.rate is not None:
+        warnings.append("its windows are already cut, and not resampled.")
     rows = np.arange(len(found.X))
     if domain is not None:
         if found.domain is None:
@@ -345,33 +373,19 @@ def _from_npz(
         start=None,
         channel_names=found.channel_names,
         description=(
-            f"{_title(path, domain)}: {_count(len(rows), 'window')} of {length}, already cut, "
-            f"{_list_channels(found.channel_names)}{_unlabelled_note(y)}{_unused_note('channels', found.unused)}"
+            f"{_title(path, domain)}: {count(len(rows), 'window')} of {length}, already cut, "
+            f"{list_channels(found.channel_names)}{unlabelled_note(y)}{unused_note('channels', found.unused)}"
         ),
         warnings=tuple(f"{path.name}: {line}" for line in warnings),
         named=found.named,
     )
 
 
-def rate_warnings(interval: float | None, known: float | None) -> list[str]:
-    """Return a line if rows are not as far apart as in training; a factor of 1000^k may be another unit of time."""
-    if interval is None or known is None:
-        return []
-    apart = math.log(interval / known, _NEXT_UNIT)
-    factor = _NEXT_UNIT ** (apart - round(apart))
-    if abs(math.log(factor)) <= math.log(_SAME_RATE):
-        return []
-    return [
-        f"its rows are {factor:.3g} times as far apart in time as the source's ({interval:g} against {known:g}), "
-        "so that the same motion looks faster or slower. Resample one of them."
-    ]
-
-
 def _select(whose: Text, domain: object, where: str) -> NDArray[np.int64]:
     """Return the rows whose domain is `domain`."""
     rows: NDArray[np.int64] = np.flatnonzero((whose == as_text([domain])[0]) & (whose != ""))
     if len(rows) == 0:
-        present = _shorten([repr(str(value)) for value in np.unique(whose) if value != ""])
+        present = shorten([repr(str(value)) for value in np.unique(whose) if value != ""])
         raise invalid(
             "domain", expected=f"a value of {where} ({present})", got=repr(domain), advice="Choose one of them."
         )
@@ -385,24 +399,3 @@ def _labels(y: Text | None) -> Text | None:
 
 def _title(path: Path, domain: object) -> str:
     return path.name if domain is None else f"{path.name}, domain {domain}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _list_channels(names: tuple[str, ...]) -> str:
-    return f"{_count(len(names), 'channel')} ({_shorten(names)})"
-
-
-def _shorten(names: Sequence[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _unused_note(what: str, names: Sequence[str]) -> str:
-    return f"; {what} not used: {_shorten(names)}" if names else ""
-
-
-def _unlabelled_note(y: Text | None) -> str:
-    missing = 0 if y is None else int((y == "").sum())
-    return f"; {_count(missing, 'window')} without label" if missing else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
-from transpl.datasets.recordings.tables import PARQUET, has_suffix, require_columns
+from transpl.datasets.recordings.tables import CSV, has_suffix, require_columns
 
 MAX_BAD = 0.05  # share of the filled cells of a channel that may not be numbers
 
@@ -68,7 +70,7 @@ def choose_channels(
     """
     free = [column for column in frame.columns if column not in roles and not column.startswith("Unnamed:")]
     if channels is None:
-        known = bool(has_suffix(path, PARQUET))  # which digits are text
+        known = not has_suffix(path, CSV)  # which digits are text
         types, filled = frame.dtypes.to_dict(), frame.notna().any().to_dict()
         names = tuple(
             column
@@ -88,6 +90,30 @@ def choose_channels(
         names = tuple(channels)
     chosen = set(names)
     return names, tuple(column for column in free if column not in chosen)
+
+
+def match_spelling(frame: pd.DataFrame, wanted: Iterable[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Rename columns that are spelled otherwise than wanted, such as "Acc X [g]" for "acc_x", and say so.
+
+    Capitals, blanks, signs and units in brackets do not count. A column is renamed only if no other one could be meant.
+    """
+    absent = [name for name in dict.fromkeys(wanted) if name not in frame.columns]
+    if not absent:
+        return frame, []
+    spelled = {column: _letters(column) for column in frame.columns}
+    often, asked = Counter(spelled.values()), Counter(map(_letters, absent))
+    meant = {
+        column: name
+        for name in absent
+        for column, letters in spelled.items()
+        if letters and letters == _letters(name) and often[letters] == asked[letters] == 1
+    }
+    lines = [f"{column!r} is taken as {name!r}." for column, name in meant.items()]
+    return frame.rename(columns=meant), lines
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", re.sub(r"[\[(].*[\])]\s*$", "", name)).lower()
 
 
 def clock_warnings(values: NDArray[np.float64], names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables of a folder as streams of rows: a csv in chunks, a parquet file whole, words as indices.
+"""Tables of a folder as streams of rows: a csv in chunks, other tables whole, words as indices.
 
 The first rows of a file decide what its columns are (numbers, a clock, words), so nothing depends on the chunks.
 """
@@ -16,11 +16,13 @@ import pandas as pd
 
 from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
+from transpl.datasets.recordings.clocks import seconds_since, time_column, unit_of_dates
 from transpl.datasets.recordings.cutter import Ints, TableRows
+from transpl.datasets.recordings.dialects import find_dialect
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
 from transpl.datasets.recordings.tables import (
     CSV,
-    PARQUET,
+    TABLES,
     as_text,
     has_suffix,
     read_csv_chunks,
@@ -29,8 +31,6 @@ from transpl.datasets.recordings.tables import (
     refuse_huge,
     require_columns,
     require_filled,
-    seconds_since,
-    time_column,
 )
 
 _HEAD_ROWS = 10_000  # decide what a column is
@@ -92,15 +92,15 @@ class Vocabulary:
 
 def find_tables(folder: Path) -> list[Path]:
     """Return the tables in a folder and below it, sorted; a single table stands for itself."""
-    if folder.is_file() and has_suffix(folder, CSV + PARQUET):
+    if folder.is_file() and has_suffix(folder, TABLES):
         return [folder]
     if not folder.is_dir():
-        advice = f"Give a folder with files that end in {', '.join(CSV + PARQUET)}."
+        advice = f"Give a folder with files that end in {', '.join(TABLES)}."
         raise unreadable_file(folder, problem="not a folder and not a table", advice=advice)
-    found = [path for path in folder.rglob("*") if path.is_file() and has_suffix(path, CSV + PARQUET)]
+    found = [path for path in folder.rglob("*") if path.is_file() and has_suffix(path, TABLES)]
     visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not visible:
-        problem = f"no file that ends in {', '.join(CSV + PARQUET)} in it"
+        problem = f"no file that ends in {', '.join(TABLES)} in it"
         raise unreadable_file(folder, problem=problem, advice="Put your recordings there.")
     return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
 
@@ -125,16 +125,18 @@ def stream_rows(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: 
     vocabulary.columns.update(set(head.columns))
     if head.empty:
         raise unreadable_file(path, problem="no rows", advice="Write one row per time step, or remove the file.")
-    whole = has_suffix(path, PARQUET)
-    signals, origin = SignalReader(path, channels), None
-    for frame in [head] if whole else read_csv_chunks(path, chunk_rows, _types(head, layout), channels):
+    whole = not has_suffix(path, CSV)
+    signals, origin, unit = SignalReader(path, channels), None, "s"
+    chunks = [head] if whole else read_csv_chunks(path, chunk_rows, find_dialect(path), _types(head, layout), channels)
+    for frame in chunks:
         values = signals.read(frame)
         refuse_huge(values, channels, frame.index, path)
         time = None
         if layout.time_col is not None:
             times = time_column(frame, layout.time_col, path)
-            origin = times.iloc[0] if origin is None else origin
-            time = seconds_since(times, origin)
+            if origin is None:
+                origin, unit = times.iloc[0], unit_of_dates(times) or "s"
+            time = seconds_since(times, origin, unit)
         yield TableRows(
             number=frame.index.to_numpy(np.int64),
             values=values,
@@ -147,7 +149,7 @@ def stream_rows(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: 
 
 
 def _head(path: Path) -> pd.DataFrame:
-    return read_table(path) if has_suffix(path, PARQUET) else read_csv_head(path, _HEAD_ROWS)
+    return read_csv_head(path, _HEAD_ROWS, find_dialect(path)) if has_suffix(path, CSV) else read_table(path)
 
 
 def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:

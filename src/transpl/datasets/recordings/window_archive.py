@@ -1,4 +1,4 @@
-"""Windows that the user has cut already: an npz with `X` and optionally labels, domains, groups and names."""
+"""Windows that the user has cut already: arrays `X` and optionally labels, domains, groups and names in a file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from transpl._utils.errors import first_repeated, invalid, unreadable_file
 from transpl._utils.files import npz_keys, read_npz
 from transpl.datasets.prepared import as_names, as_str
-from transpl.datasets.recordings.tables import Text, as_text
+from transpl.datasets.recordings.array_files import ARRAYS, Arrays, read_arrays
+from transpl.datasets.recordings.tables import Text, as_text, has_suffix
 from transpl.windows import as_windows, name_channels
 
 _KEYS = ("X", "y", "domain", "group", "class_names", "channel_names")
 _PLAIN = "biufSU"  # numpy's kinds of numbers and text
 _MAX_INT = 2**53  # up to here float64 holds every whole number
-Arrays = dict[str, NDArray[Any]]
 
 
 class WindowArchive(NamedTuple):
@@ -42,20 +42,23 @@ def read_windows(
     *,
     optional: Collection[str] = (),
 ) -> WindowArchive:
-    """Read an npz of windows.
+    """Read a file of windows: an npz, or another file of arrays.
 
     Parameters
     ----------
     path : Path
     label_key, domain_key, group_key : str, optional
-        Keys in the npz; by default "y", "domain" and "group", which may be absent.
+        Names of arrays; by default "y", "domain" and "group", which may be absent.
     channels : sequence of str, optional
         The channels to return, in this order.
     optional : collection of {"label_col", "domain_col", "group_col"}
         Whose given key may be absent too.
     """
     keys = (label_key, domain_key, group_key)
-    arrays = read_npz(path, {*_KEYS, *(key for key in keys if key is not None)})
+    if has_suffix(path, ARRAYS):
+        arrays = read_arrays(path)
+    else:
+        arrays = read_npz(path, {*_KEYS, *(key for key in keys if key is not None)})
     if "X" not in arrays:
         raise unreadable_file(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
@@ -86,7 +89,7 @@ def _per_window(arrays: Arrays, argument: str, key: str | None, usual: str, n: i
         return None
     name = usual if key is None else key
     if name not in arrays:
-        expected = f"a key of {path.name} ({', '.join(npz_keys(path))})"
+        expected = f"a key of {path.name} ({', '.join(arrays if has_suffix(path, ARRAYS) else npz_keys(path))})"
         raise invalid(argument, expected=expected, got=repr(name), advice="Check it.")
     values = arrays[name]
     if values.shape != (n,):

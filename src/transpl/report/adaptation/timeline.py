@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from transpl.jobs.segments import LONGEST, recordings_of, window_times
 from transpl.report.adaptation.saved_job import SavedJob
 from transpl.report.html_parts import choice, counted, script_data
 
@@ -15,7 +15,6 @@ Floats = NDArray[np.float64]
 
 _MOST = 20_000  # windows in the page
 _DIGITS = 3  # of a confidence
-_LONGEST = 1.5  # usual steps from one window to the next; a longer step is a gap
 
 
 def timeline_section(saved: SavedJob) -> list[str]:
@@ -49,16 +48,16 @@ def timeline_section(saved: SavedJob) -> list[str]:
 def timeline_data(saved: SavedJob) -> dict[str, Any]:
     """The windows of each recording in order of time.
 
-    kind : "number" or "date" (milliseconds since 1970) if `start` says when a window begins, else "order"
+    kind : "number" or "date" (milliseconds since 1970) if it is known when windows begin, else "order"
     """
     table, truth = saved.predictions, saved.truth
     known = [] if truth is None else sorted(set(truth.tolist()) - {"", *saved.classes})
     names = [*saved.classes, *known]  # the target may have classes that the source has not
     place = {name: k for k, name in enumerate(names)}
-    kind, starts, ends = _times(table)
+    kind, starts, ends = window_times(table)
     recordings = []
     left = _MOST
-    for name, rows in _recordings(table):
+    for name, rows in recordings_of(table):
         if not left:
             break
         ordered = rows[np.argsort(starts[rows], kind="stable")][:left]
@@ -84,32 +83,6 @@ def timeline_data(saved: SavedJob) -> dict[str, Any]:
     }
 
 
-def _recordings(table: pd.DataFrame) -> list[tuple[str, NDArray[np.int64]]]:
-    """Name and rows of each recording, in the order of the file."""
-    columns = [name for name in ("domain", "group") if name in table]
-    if not columns:
-        return [("", np.arange(len(table)))]
-    groups = table[columns].astype(str).agg(", ".join, axis=1)
-    return [(str(name), np.flatnonzero(groups == name)) for name in dict.fromkeys(groups)]
-
-
-def _times(table: pd.DataFrame) -> tuple[str, Floats, Floats | None]:
-    """When windows begin and end, as numbers, and what the numbers are."""
-    if "start" not in table:
-        return "order", np.arange(len(table), dtype=np.float64), None
-    for kind, numbers in (("number", pd.to_numeric), ("date", _milliseconds)):
-        starts = numbers(table["start"], errors="coerce").to_numpy(np.float64)
-        if np.isfinite(starts).all():
-            ends = numbers(table["end"], errors="coerce").to_numpy(np.float64) if "end" in table else None
-            return kind, starts, ends if ends is None or np.isfinite(ends).all() else None
-    return "order", np.arange(len(table), dtype=np.float64), None
-
-
-def _milliseconds(texts: pd.Series, errors: str) -> pd.Series:
-    found = pd.to_datetime(texts, errors=errors, utc=True, format="ISO8601")  # type: ignore[call-overload]
-    return (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(milliseconds=1)
-
-
 def _drawn_ends(starts: Floats, ends: Floats | None) -> Floats:
     """Where the drawing of a window ends: at the next one, because windows overlap, or before a gap at its own end."""
     steps = np.diff(starts)
@@ -117,5 +90,5 @@ def _drawn_ends(starts: Floats, ends: Floats | None) -> Floats:
     usual = float(np.median(forward)) if len(forward) else 1.0
     following = np.append(starts[1:], np.inf)
     own = starts + usual if ends is None else ends
-    gap = following - starts > _LONGEST * usual
+    gap = following - starts > LONGEST * usual
     return np.where(gap, np.minimum(own, following), following)

@@ -1,0 +1,130 @@
+"""Arrays of MATLAB (.mat), HDF5 (.h5) and NetCDF (.nc) files, as they are or as the columns of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl._utils.errors import require_extra, unreadable_file
+from transpl._utils.files import third_party
+
+ARRAYS = (".mat", ".h5", ".hdf5", ".nc")
+
+_HDF5, _NETCDF3 = b"\x89HDF\r\n\x1a\n", b"CDF"
+_MATLAB_73 = b"MATLAB 7.3"  # HDF5 after a text of 512 bytes
+_MOST_UNPACKED = 1100  # bytes that a stored byte may become; zlib's limit
+_PLAIN = "biufSU"  # numpy's kinds of numbers and text
+_AXES = "xyz"
+_ADVICE = "Save the signals as arrays of equal length, or the table as csv."
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Return the numbers and texts of a file by name: "acc", or "trial/acc" where one group has it and others too.
+
+    Values that are neither, and axes of length 1 at the end, are left out.
+    """
+    with third_party(path, f"not readable as {path.suffix}", "Check that it opens elsewhere, or write it again."):
+        with open(path, "rb") as stream:
+            start = stream.read(16)
+        if start.startswith(_NETCDF3):
+            found = _read_netcdf3(path)
+        elif start.startswith((_HDF5, _MATLAB_73)):
+            require_extra(f"reading {path.name}", "hdf5", "h5py")
+            found = _read_hdf5(path)
+        else:
+            found = _read_matlab(path)
+    short = {name: name.rpartition("/")[2] for name in found}
+    often = Counter(short.values())
+    return {short[name] if often[short[name]] == 1 else name: _plain(array) for name, array in found.items()}
+
+
+def holds_windows(arrays: Arrays) -> bool:
+    """Whether the arrays are windows that are already cut, in `X`, and not columns of a table."""
+    return "X" in arrays and arrays["X"].ndim == 3
+
+
+def read_arrays_as_table(path: Path) -> pd.DataFrame:
+    """Return the longest arrays as columns; acc (n, 3) becomes acc_x, acc_y and acc_z, others are numbered from 0."""
+    arrays = {name: array for name, array in read_arrays(path).items() if array.ndim in (1, 2) and array.size > 1}
+    rows = max((max(array.shape) for array in arrays.values()), default=0)
+    columns: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        if rows not in array.shape:
+            continue
+        table = array[:, None] if array.ndim == 1 else array if len(array) == rows else array.T
+        signs = _AXES if table.shape[1] == len(_AXES) else range(table.shape[1])
+        names = [name] if table.shape[1] == 1 else [f"{name}_{sign}" for sign in signs]
+        columns |= dict(zip(names, table.T, strict=True))
+    if not columns:
+        raise unreadable_file(path, problem="no array of numbers in it", advice=_ADVICE)
+    return pd.DataFrame(columns)
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Drop axes of length 1: MATLAB writes a vector as a matrix. An array of three axes stays as it is."""
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
+
+
+def _read_matlab(path: Path) -> Arrays:
+    from scipy.io import loadmat
+
+    return _flatten({name: value for name, value in loadmat(path).items() if not name.startswith("__")})
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> Arrays:
+    """Take structs apart, and read cells of words as text."""
+    found: Arrays = {}
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.dtype.names and array.size == 1:  # a struct
+            fields = {field: array[field].reshape(-1)[0] for field in array.dtype.names}
+            found |= _flatten(fields, f"{prefix}{name}/")
+        elif array.dtype.kind == "O" and array.size:  # a cell
+            words = [np.asarray(cell) for cell in array.reshape(-1)]
+            if all(word.dtype.kind == "U" and word.size <= 1 for word in words):
+                found[f"{prefix}{name}"] = np.array([str(word.reshape(-1)[0]) if word.size else "" for word in words])
+        elif array.dtype.kind in _PLAIN:
+            found[f"{prefix}{name}"] = array
+    return found
+
+
+def _read_netcdf3(path: Path) -> Arrays:
+    from scipy.io import netcdf_file
+
+    with netcdf_file(path, mmap=False) as file:
+        arrays = {name: np.array(variable.data) for name, variable in file.variables.items()}
+    return {name: array.astype(array.dtype.newbyteorder("=")) for name, array in arrays.items()}
+
+
+def _read_hdf5(path: Path) -> Arrays:
+    import h5py
+
+    found: Arrays = {}
+
+    def visit(name: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset) or item.shape is None or item.size == 0 or name.startswith("#"):
+            return
+        if item.nbytes > _MOST_UNPACKED * max(item.id.get_storage_size(), 1):
+            raise ValueError(f"{name} of {item.nbytes} bytes, which the file cannot hold")
+        is_matlab = "MATLAB_class" in item.attrs
+        if h5py.check_ref_dtype(item.dtype) is not None:
+            if is_matlab:
+                found[name] = np.array([_matlab_word(item.file[each]) for each in item[()].reshape(-1)])
+        elif h5py.check_string_dtype(item.dtype) is not None:
+            found[name] = np.asarray(item.asstr()[()], dtype=str)
+        elif item.dtype.kind in _PLAIN:
+            found[name] = item[()].T if is_matlab else item[()]  # MATLAB counts axes the other way round
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return {name: np.atleast_1d(array) for name, array in found.items()}
+
+
+def _matlab_word(item: Any) -> str:
+    return "".join(map(chr, item[()].reshape(-1))) if item.attrs.get("MATLAB_class") == b"char" else ""

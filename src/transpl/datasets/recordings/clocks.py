@@ -1,0 +1,144 @@
+"""The clock of a recording: numbers or dates as seconds, the usual time step, gaps, repeated times."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from transpl._utils.errors import invalid
+
+Floats = NDArray[np.float64]
+
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # per second
+MAX_BRIDGED = 3  # missing samples on end that are filled in
+SAME_RATE = 1.1  # sampling rates that differ by a smaller factor count as equal
+
+_TOLERANCE = MAX_BRIDGED + 1.5  # a step longer than this many usual ones is a gap
+_EVEN = 0.25  # of a usual step: an even clock is seldom further from a whole number of steps
+_SELDOM = 0.1
+_EXACT = 0.01  # a mean step this close to the median one is the median one, which is a rounder number
+_COARSE = 0.05  # share of rows with the time of the row before, above which the clock is coarser than the rows
+_BORN, _OVER = 3.15e8, 4.1e9  # seconds since 1970 that are dates: 1980 to 2100
+_NEXT_UNIT = 1000  # milliseconds in a second
+_DAY_FIRST = re.compile(r"\s*(1[3-9]|[23]\d)/\d|\s*\d{1,2}\.\d{1,2}\.\d{4}")
+
+
+class Clock(NamedTuple):
+    """How a recording is sampled.
+
+    step : usual time step; NaN if time never advances
+    gap : longest step that is no gap
+    even : whether rows follow one another at the usual step, apart from samples that are missing
+    coarse : whether many rows have the time of the row before
+    """
+
+    step: float
+    gap: float
+    even: bool = True
+    coarse: bool = False
+
+
+def measure_clock(times: Floats, gap: float | None = None) -> Clock:
+    """Measure a clock; `gap` replaces the longest step that is no gap.
+
+    The usual step is the median of the forward steps; on an uneven clock it is their mean, with samples that are
+    missing counted.
+    """
+    steps = np.diff(times)
+    forward = steps[steps > 0]
+    if not len(forward):
+        return Clock(math.nan, 0.0 if gap is None else gap, coarse=len(steps) > 0)
+    usual = float(np.median(forward))
+    short = forward[forward <= _TOLERANCE * usual]
+    samples = np.round(short / usual)
+    mean = float(short.sum() / max(samples.sum(), 1))
+    if abs(mean / usual - 1) > _EXACT:
+        usual = mean
+    ratio = short / usual
+    even = bool((np.abs(ratio - np.maximum(np.round(ratio), 1)) > _EVEN).mean() <= _SELDOM)
+    coarse = bool((steps == 0).mean() > _COARSE)
+    return Clock(usual, _TOLERANCE * usual if gap is None else gap, even, coarse)
+
+
+def spread_repeated(times: Floats) -> Floats:
+    """Spread rows with the same time evenly up to the next time: a clock in whole seconds still orders its rows.
+
+    >>> spread_repeated(np.array([0.0, 0.0, 1.0, 1.0, 2.0]))
+    array([0. , 0.5, 1. , 1.5, 2. ])
+    """
+    distinct, first, rows = np.unique(times, return_index=True, return_counts=True)
+    if len(distinct) < 2:
+        return times
+    usual = float(np.median(np.diff(distinct)))
+    ahead = np.minimum(np.append(np.diff(distinct), usual), _TOLERANCE * usual)
+    place = np.arange(len(times)) - np.repeat(first, rows)
+    # The first and last time may have fewer rows than fit between two.
+    share = place / np.repeat(np.where(rows > 1, np.maximum(rows, int(np.median(rows))), 1), rows)
+    return times + share * np.repeat(ahead, rows)
+
+
+def seconds_column(frame: pd.DataFrame, column: str, path: Path, unit: str | None = None) -> Floats:
+    """Return a time column as seconds from its earliest entry; numbers that are no dates are taken as seconds."""
+    times = time_column(frame, column, path)
+    return seconds_since(times, times.min(), unit or unit_of_dates(times) or "s")
+
+
+def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
+    """Return a time column as numbers, durations or dates; raise if a row has none."""
+    series = frame[column]
+    is_number = pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series)
+    if not is_number and not pd.api.types.is_timedelta64_dtype(series):
+        series = as_dates(series)
+    missing = series.isna() | series.isin([np.inf, -np.inf])
+    if missing.any():
+        words = missing & pd.to_numeric(frame[column].map(str, na_action="ignore"), errors="coerce").isna()
+        missing = words if words.any() else missing  # in a column of numbers, point at the word
+        first = int(np.flatnonzero(missing)[0])
+        is_empty = bool(frame[column].isna().iloc[first])
+        got = "an empty cell" if is_empty else repr(str(frame[column].iloc[first]))
+        got = f"{got} in row {frame.index[first]}"
+        advice = "Fill or remove such rows, or leave time_col out."
+        raise invalid(
+            f"time_col {column!r} of {path.name}", expected="a number or date in every row", got=got, advice=advice
+        )
+    return series
+
+
+def as_dates(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return words as dates, NaT where a word is none; 3.4.2026 and 31/3/2026 begin with the day."""
+    if pd.api.types.is_datetime64_any_dtype(series):
+        return series
+    day_first = bool(series.astype(str).str.match(_DAY_FIRST).any())
+    if not day_first:
+        dates = pd.to_datetime(series, errors="coerce", utc=True, format="ISO8601")
+        if not dates.isna().any():
+            return dates
+    return pd.to_datetime(series, errors="coerce", utc=True, format="mixed", dayfirst=day_first)
+
+
+def unit_of_dates(times: Any) -> str | None:
+    """Return the unit of numbers that are dates, counted since 1970; None for others."""
+    if not pd.api.types.is_numeric_dtype(times):
+        return None
+    middle = float(np.median(times))
+    return next((unit for unit, per_second in UNITS.items() if _BORN < middle / per_second < _OVER), None)
+
+
+def seconds_since(times: pd.Series[Any], origin: Any, unit: str = "s") -> Floats:
+    """Return times as seconds from `origin` on; subtracted first, because nanosecond clocks do not fit float64."""
+    since: Any = times - origin
+    if pd.api.types.is_timedelta64_dtype(since):
+        return np.asarray(since.dt.total_seconds(), dtype=np.float64)
+    return np.asarray(since, dtype=np.float64) / UNITS[unit]
+
+
+def units_apart(interval: float, known: float) -> int:
+    """Return k if `interval` is about 1000^k times `known`: then the clocks count in other units; else 0."""
+    apart = math.log(interval / known, _NEXT_UNIT)
+    return round(apart) if abs(apart - round(apart)) * math.log(_NEXT_UNIT) <= math.log(SAME_RATE) else 0
