@@ -274,7 +274,7 @@ def adapt(
     known = _reading_of_targets(typed, lab)
     target_reading = {"domain": target_domain, "label_col": label_col, **known}
     if source_domain == target_domain:
-        _note_same_file(sources, files)
+        _note_same_file(sources, [file for path in files for file in files_of(path)])
     if are_many:
         many = jobs.ManyJob.from_recordings(lab, files, target_reading, **fields)
         table = jobs.run_many(many, model, out, log, source_from=source_from, **workers)

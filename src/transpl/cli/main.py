@@ -12,6 +12,7 @@ import typer
 
 from transpl.cli.adapt import adapt, demo, label, predict
 from transpl.cli.bench import bench, table
+from transpl.cli.check import check
 from transpl.cli.command import Command, be_quiet
 from transpl.cli.data import app as datasets_app
 from transpl.cli.exit import run_and_exit
@@ -39,6 +40,7 @@ for _command, _example in (
     (bench, "bench --dataset ucihar --methods no-adapt,transpl-plus --seeds 3 --jobs 2"),
     (table, "table transpl-bench --which full --statistics"),
     (demo, "demo --out transpl-demo"),
+    (check, "check lab.csv home.csv --label-col activity --time-col t"),
     (adapt, "adapt --source lab.csv --target home.csv --label-col activity --time-col t --out results"),
     (predict, "predict --model results --input new.csv > labels.csv"),
     (label, "label results windows.npy --adapt --out labels"),

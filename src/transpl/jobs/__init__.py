@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transpl.jobs.check_order import check_order
+    from transpl.jobs.file_check import check_files
     from transpl.jobs.folder import load_model, load_sample
     from transpl.jobs.job import (
         Job,
@@ -36,6 +37,7 @@ __all__ = [
     "TargetFile",
     "WindowLabels",
     "adapt_many",
+    "check_files",
     "check_grouping",
     "check_order",
     "from_dataset",
@@ -58,6 +60,7 @@ __all__ = [
 ]
 _MODULES = {
     "check_order": ("check_order",),
+    "file_check": ("check_files",),
     "folder": (
         "load_model",
         "load_sample",

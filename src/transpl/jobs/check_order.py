@@ -7,7 +7,8 @@ q are the probabilities, l_i is the label of window i and \pi the expected class
 classes were as common as expected: a label whose class was given too often is doubtful however confident it is, because
 a class that is confused with it was given too seldom. Windows are checked in ascending order of s, which ranks wrong
 labels before right ones better than the confidence does (docs/beyond.md). Windows that may belong to a class that no
-window was given come before all others.
+window was given come before all others. Windows at a change of label come last: they may hold both, and then no single
+label is right.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _LEAST_SHARE = 1e-3  # of an expected class
 _TINY = 1e-12
 
 
-def check_order(probabilities: Floats, shares: Floats) -> NDArray[np.int64]:
+def check_order(
+    probabilities: Floats, shares: Floats, at_changes: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """Rows of `probabilities` in the order in which to check them.
 
     Parameters
@@ -32,6 +35,8 @@ def check_order(probabilities: Floats, shares: Floats) -> NDArray[np.int64]:
     probabilities : (n, K) array
     shares : (K,) array
         Expected class shares: those of the source, or the prior.
+    at_changes : (n,) bool array, optional
+        True for windows between two of different labels in the same recording.
 
     Examples
     --------
@@ -46,7 +51,8 @@ def check_order(probabilities: Floats, shares: Floats) -> NDArray[np.int64]:
     own, other = (logit(np.clip(p[rows, label], _TINY, 1 - _TINY)) for p in (probabilities, expected))
     first = [row for candidates in missing_class_windows(probabilities, shares).values() for row in candidates]
     leads = np.isin(rows, first)
-    return np.lexsort((rows, own + _WEIGHT * other, ~leads))
+    last = np.zeros(len(rows), np.bool_) if at_changes is None else at_changes
+    return np.lexsort((rows, own + _WEIGHT * other, last, ~leads))
 
 
 def missing_class_windows(probabilities: Floats, shares: Floats) -> dict[int, list[int]]:

@@ -19,7 +19,8 @@ from transpl.jobs.folder import CHECK, PROBABILITY, TRUE_LABEL, require_complete
 from transpl.jobs.target import origin_of, predictions_table
 
 ORIGIN = ("window", "domain", "group", "start")
-COLUMNS = (*ORIGIN, "label", "confidence", "runner_up", "runner_up_probability", TRUE_LABEL, "explanation")
+TIME = "time"  # when a window begins: to find it in the recording
+COLUMNS = (*ORIGIN, TIME, "label", "confidence", "runner_up", "runner_up_probability", TRUE_LABEL, "explanation")
 _TEXT = ("domain", "group", "label", "runner_up", TRUE_LABEL, "explanation")
 _ROUNDING = 6e-4  # spreadsheets may keep three digits only
 _SAME_RECORDING = "Label the windows of this very recording, read in the same way."
@@ -158,7 +159,7 @@ def _list(table: pd.DataFrame, explain: _Explain, n: int, spread: bool, typed: p
     second = np.argsort(-p, axis=1, kind="stable")[:, 1]
     found = pd.DataFrame(
         {
-            **{name: chosen[name] for name in ORIGIN if name in chosen},
+            **{name: chosen[name] for name in (*ORIGIN, TIME) if name in chosen},
             "label": chosen["label"],
             "confidence": chosen["confidence"],
             "runner_up": np.array([name.removeprefix(PROBABILITY) for name in columns])[second],

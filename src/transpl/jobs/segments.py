@@ -14,6 +14,7 @@ from transpl.datasets.recordings.clocks import UNITS, as_dates, unit_of_dates
 Floats = NDArray[np.float64]
 
 NUMBER, DATE, ORDER = "number", "date", "order"
+_DIGITS = 6  # of a time in seconds
 _MILLISECONDS = 1e3  # per second
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d|\d{9,}.*)$")  # numbers that are dates count from 1970 in UTC
 LONGEST = 1.5  # usual steps from one window to the next; a longer step is a gap
@@ -72,10 +73,12 @@ def window_times(predictions: pd.DataFrame) -> tuple[str, Floats, Floats | None]
 
 
 def at_changes(predictions: pd.DataFrame) -> NDArray[np.bool_]:
-    """Mark windows between two of different labels, of which they may hold both."""
-    _, starts, _ = window_times(predictions)
+    """Mark windows between two of different labels, of which they may hold both; none if their order is not known."""
+    kind, starts, _ = window_times(predictions)
     labels = predictions["label"].astype(str).to_numpy()
     found = np.zeros(len(labels), np.bool_)
+    if kind == ORDER:
+        return found
     for _, rows in recordings_of(predictions):
         order = rows[np.argsort(starts[rows], kind="stable")]
         if len(order) > 2:
@@ -111,7 +114,7 @@ def _segments(windows: pd.DataFrame, starts: Floats, ends: Floats) -> pd.DataFra
 def _written(times: pd.Series[Any], kind: str, predictions: pd.DataFrame) -> pd.Series[Any]:
     """Write numbers as the predictions write times: rows as whole numbers, dates with a zone if they have one."""
     if kind == NUMBER:
-        return times if "time" in predictions else times.round().astype(np.int64)
+        return times.round(_DIGITS) if "time" in predictions else times.round().astype(np.int64)
     dates = pd.to_datetime(times, unit="ms", utc=True)
     if not _ZONE.search(str(predictions["time"].iloc[0])):
         dates = dates.dt.tz_localize(None)

@@ -39,7 +39,7 @@ from transpl.jobs.folder import (
     write_table,
     writing_results,
 )
-from transpl.jobs.segments import segments_of
+from transpl.jobs.segments import at_changes, segments_of
 from transpl.markov import Explanation, ShiftReport, windows_to_explain
 from transpl.windows import override_probabilities
 
@@ -268,7 +268,7 @@ def predictions_table(
     table = pd.DataFrame({"window": np.arange(len(p))}) if origin is None else origin.reset_index(drop=True).copy()
     table["label"], table["confidence"] = model.classes_[p.argmax(axis=1)], p.max(axis=1)
     shares = model.fitted_method().expected_shares
-    table[CHECK] = 1 + np.argsort(check_order(p, shares), kind="stable")
+    table[CHECK] = 1 + np.argsort(check_order(p, shares, at_changes(table)), kind="stable")
     if before is not None:
         table[LABEL_BEFORE] = before
     if truth is not None:

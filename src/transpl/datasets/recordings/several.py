@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
 from transpl.datasets.recordings.reading import Recordings
-from transpl.datasets.recordings.remarks import count, shorten
+from transpl.datasets.recordings.remarks import count, list_channels, shorten
 from transpl.datasets.recordings.table_stream import find_tables
 from transpl.datasets.recordings.tables import Text
 
@@ -78,7 +78,10 @@ def _join(paths: Sequence[Path], parts: list[Recordings]) -> Recordings:
         y=_joined_text(parts, "y"),
         domain=_joined_text(parts, "domain"),
         group=np.concatenate(group),
-        description=f"{count(len(parts), 'file')} ({shorten(names)}): {count(total, 'window')} of {lengths.pop()}",
+        description=(
+            f"{count(len(parts), 'file')} ({shorten(names)}): {count(total, 'window')} of {lengths.pop()}, "
+            f"{list_channels(parts[0].channel_names)}"
+        ),
         warnings=tuple(line for part in parts for line in part.warnings),
         start=_joined(parts, "start"),
         end=_joined(parts, "end"),
