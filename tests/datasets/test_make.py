@@ -20,7 +20,8 @@ from transpl.datasets.cards import check_card, read_card
 from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recordings import cutter
-from transpl.datasets.recordings.cutter import Resampler, Run, Sizes
+from transpl.datasets.recordings.clocks import Clock
+from transpl.datasets.recordings.cutter import Resampler, Run, Sizes, Tally
 from transpl.datasets.recordings.make import prepare_recordings
 from transpl.datasets.recordings.reading import read_recordings
 from transpl.datasets.recordings.split import DROPPED, Names, Placed, choose_split, missing_classes, split_windows
@@ -105,7 +106,7 @@ def test_a_few_bad_cells_count_as_missing(folder: Path, chunk_rows: int) -> None
     said = "a.csv: channel 'ax' has '-' in row 100 and 1 more instead of a number; such cells count as missing."
     assert "Channels: 'ax', 'ay'. Columns that are not used: 'note', 'empty'." in lines
     assert said in read_card(npz)["notes"]
-    assert "Rows with a missing value: 2." in read_card(npz)["notes"]
+    assert "Samples filled in, for up to three missing ones on end: 2." in read_card(npz)["notes"]
     whole = read_recordings(folder / "a.csv", label_col="label", window=10)
     assert whole.warnings == (said,)
     assert whole.channel_names == load_prepared(npz).channel_names
@@ -150,17 +151,19 @@ def test_every_row_is_accounted_for(folder: Path) -> None:
     """Tails, gaps, missing values, missing and changing labels, each counted under its name."""
     frame = table(200, t=np.arange(200.0))
     frame.loc[100:, "t"] += 7  # run 0-99 ends in a gap
-    frame.loc[104, "ay"] = np.nan  # 100-103 end before a missing value
-    frame.loc[127:129, "label"] = None  # 105-126 end before rows without label
+    frame.loc[104:107, "ay"] = np.nan  # 100-103 end before four missing values
+    frame.loc[140, "ay"] = np.nan  # one is filled in
+    frame.loc[127:129, "label"] = None  # 108-126 end before rows without label
     frame.loc[155:, "label"] = "walk"  # 130-154 end before another label, 155-199 at the end
     frame.to_csv(folder / "a.csv", index=False)
     notes = read_card(make(folder, time_col="t", step=10))["notes"]
     assert notes == [
         "Rows read: 200.",
-        "Rows with a missing value: 1.",
+        "Rows with a missing value: 4.",
+        "Samples filled in, for up to three missing ones on end: 1.",
         "Rows without label: 3.",
-        "Rows left over before a gap in time or a missing value: 4.",
-        "Rows left over before a change of label, because no window mixes labels: 7.",
+        "Rows left over before a gap: 4.",
+        "Rows left over before a change of label, because no window mixes labels: 14.",
         "Rows left over at the end of a recording: 5.",
     ]
     spaced = read_card(make(folder, time_col="t", step=15, force=True))["notes"]
@@ -222,15 +225,19 @@ def test_clocks(folder: Path, kind: str) -> None:
     assert 50 in starts
 
 
-def test_resampling_is_linear_and_only_when_asked(folder: Path) -> None:
+def test_resampling_is_linear_and_only_where_asked_or_needed(folder: Path) -> None:
     t = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.03, 400))
     pd.DataFrame({"t": t, "v": 3 * t, "label": "sit"}).to_csv(folder / "a.csv", index=False)
     npz = make(folder, time_col="t", rate=25.0, gap=0.1, channels="v")
     X = load_prepared(npz).X
     np.testing.assert_allclose(np.diff(X[:, 0], axis=1), 3 / 25, atol=1e-4)
-    assert "Samples (at 25 per unit of time)" in " ".join(read_card(npz)["notes"])
-    raw = load_prepared(make(folder, time_col="t", gap=0.1, channels="v", force=True)).X
-    assert np.diff(raw[:, 0], axis=1).std() > 1e-3
+    assert "Samples (at 25 per second)" in " ".join(read_card(npz)["notes"])
+    usual = load_prepared(make(folder, time_col="t", channels="v", force=True)).X
+    np.testing.assert_allclose(np.diff(usual[:, 0], axis=1), 3 * np.diff(t).mean(), rtol=0.05)  # uneven times
+    frame = pd.DataFrame({"t": np.arange(400) * 0.02 + 0.003 * (np.arange(400) % 2), "v": t, "label": "sit"})
+    frame.to_csv(folder / "a.csv", index=False)
+    raw = load_prepared(make(folder, time_col="t", channels="v", force=True)).X
+    assert np.isin(raw, t.astype(np.float32)).all()  # even enough to be left as it is
     refused_rate = folder.parent / "other"
     refused_rate.mkdir()
     table().to_csv(refused_rate / "a.csv", index=False)
@@ -241,17 +248,18 @@ def test_resampling_is_linear_and_only_when_asked(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("per_second", "message"),
     [
-        (20, "makes 20 samples of a row of a.csv .* Choose a lower rate"),
-        (1e3, r"rate: expected at most 10 samples per row, got 50, .* 1,000 .*milliseconds.* the rate is 0.05\."),
-        (1e6, "makes 1,000,000 samples .*seems to be in microseconds"),
-        (1e9, "makes 1,000,000,000 samples .*seems to be in nanoseconds"),
+        (20, "makes 20 samples of a row of a.csv .* choose a lower rate"),
+        (1e3, r"rate: expected at most 10 samples per row, got 50, .* 1,000 .*--time-unit ms"),
+        (1e6, "makes 1,000,000 samples .*--time-unit us"),
+        (1e9, "makes 1,000,000,000 samples .*--time-unit ns"),
     ],
 )
 def test_a_rate_in_the_wrong_unit_is_refused(folder: Path, per_second: float, message: str) -> None:
     table(t=np.arange(100) * 0.02 * per_second).to_csv(folder / "a.csv", index=False)
     refused(folder, message, time_col="t", rate=50.0)
     refused(folder, message, time_col="t", rate=50.0, gap=1e9)
-    assert make(folder, time_col="t", rate=50.0 / per_second).exists()
+    unit = {1e3: "ms", 1e6: "us", 1e9: "ns"}.get(per_second)
+    assert make(folder, time_col="t", rate=50.0 if unit else 2.5, time_unit=unit).exists()
 
 
 def test_a_gap_below_the_step_makes_up_nothing(folder: Path) -> None:
@@ -261,20 +269,12 @@ def test_a_gap_below_the_step_makes_up_nothing(folder: Path) -> None:
     assert read_card(make(folder, time_col="t", group_col="g", rate=50.0, gap=1.0))["windows"] < 20
 
 
-def test_uneven_clocks_are_explained(folder: Path) -> None:
-    jittered = np.cumsum(np.where(np.arange(100) % 3, 1.0, 2.0))
-    table(t=jittered).to_csv(folder / "a.csv", index=False)
-    message = r"33 after a gap, a time step of more than 1.5\).* If the clock is only uneven, give a larger --gap"
-    refused(folder, message, time_col="t")
-    assert "Rows with the same time" not in " ".join(read_card(make(folder, time_col="t", gap=2.0))["notes"])
-    again = folder.parent / "again"
-    again.mkdir()
-    table(t=np.arange(100) // 5).to_csv(again / "a.csv", index=False)
-    with pytest.raises(InputError, match=r"80 with the same time as the row before.* leave time_col out"):
-        make(again, time_col="t", force=True)
-    table(t=[*range(60), *range(59, 99)]).to_csv(again / "a.csv", index=False)
-    notes = read_card(make(again, time_col="t", force=True, chunk_rows=7))["notes"]
-    assert "Rows with the same time as the row before, which cut: 1." in notes
+def test_repeated_times_are_explained(folder: Path) -> None:
+    table(t=np.arange(100) // 5).to_csv(folder / "a.csv", index=False)
+    refused(folder, r"80 with the same time as the row before.* leave time_col out", time_col="t")
+    table(t=[*range(60), *range(59, 99)]).to_csv(folder / "a.csv", index=False)
+    notes = read_card(make(folder, time_col="t", chunk_rows=7))["notes"]
+    assert "Rows with the same time as the row before, dropped: 1." in notes
 
 
 def test_different_time_steps_are_noted(folder: Path) -> None:
@@ -302,12 +302,13 @@ def test_a_run_does_not_care_how_it_is_pieced(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 60))
     rate = data.draw(st.sampled_from([None, 0.7, 1.0, 2.3]))
     sizes = Sizes(data.draw(st.integers(1, 9)), data.draw(st.integers(1, 12)), rate)
+    clock = Clock(1.0, 4.5, even=data.draw(st.booleans()))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    time, values = np.cumsum(rng.uniform(0.5, 1.5, n)), rng.normal(size=(n, 2))
+    time, values = np.cumsum(rng.uniform(0.5, 4.0 if clock.even else 1.5, n)), rng.normal(size=(n, 2))
     cuts = sorted({0, n, *data.draw(st.lists(st.integers(0, n), max_size=6))})
 
     def windows(edges: list[int]) -> tuple[np.ndarray, np.ndarray, Run]:
-        run, rows = Run(sizes, 2), np.arange(n)
+        run, rows = Run(sizes, 2, clock, Tally()), np.arange(n)
         parts = [run.feed(values[b:e], rows[b:e], time[b:e]) for b, e in pairwise(edges)]
         parts.append(run.finish())
         return np.concatenate([part.X for part in parts]), np.concatenate([part.first for part in parts]), run
@@ -317,9 +318,11 @@ def test_a_run_does_not_care_how_it_is_pieced(data: st.DataObject) -> None:
     np.testing.assert_array_equal(whole, pieced)
     np.testing.assert_array_equal(starts, pieced_starts)
     assert (run.left_over, run.between) == (pieced_run.left_over, pieced_run.between)
-    if rate is None:
-        expected = np.arange(0, n - sizes.window + 1, sizes.step) if n >= sizes.window else []
-        np.testing.assert_array_equal(starts, expected)
+    if rate is None and clock.even:
+        place = np.concatenate([[0], np.cumsum(np.maximum(np.round(np.diff(time)), 1))]).astype(int)
+        every = np.stack([np.interp(np.arange(place[-1] + 1), place, channel) for channel in values.T])
+        expected = [every[:, i : i + sizes.window] for i in range(0, len(every[0]) - sizes.window + 1, sizes.step)]
+        np.testing.assert_array_equal(whole, np.reshape(expected, (-1, 2, sizes.window)).astype(np.float32))
 
 
 CELLS = st.sampled_from(["1", "2.5", "-3e2", "", "nan", " 7", "x", "inf", "1e40", "1,1", '"', "é"])

@@ -141,7 +141,7 @@ def import_(
     cls=Command, epilog="Example: `transpl datasets make recordings --name mine --label-col activity --time-col t`"
 )
 def make(
-    folder: Annotated[Path, typer.Argument(help="Folder with csv or parquet files, or one such file.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with tables, or one table.")],
     name: Name,
     label_col: Annotated[str, typer.Option(help="Column with the class.")],
     domain_col: Annotated[str | None, typer.Option(help="Column that names the domain (user, device).")] = None,
@@ -163,12 +163,15 @@ def make(
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(
-            help="Resample to so many samples per unit of time. Default: leave as it is.", rich_help_panel=FILES
-        ),
+        typer.Option(help="Interpolate to so many samples per second. Default: leave as it is.", rich_help_panel=FILES),
     ] = None,
     gap: Annotated[
-        float | None, typer.Option(help="A longer time step cuts. Default: 1.5 usual ones.", rich_help_panel=FILES)
+        float | None,
+        typer.Option(help="Seconds without a row that cut. Default: over 3 missing samples.", rich_help_panel=FILES),
+    ] = None,
+    time_unit: Annotated[
+        str | None,
+        typer.Option(help="Of a time column of numbers: s, ms, us, ns. Default: found.", rich_help_panel=FILES),
     ] = None,
     split: Annotated[
         str | None,
@@ -197,6 +200,7 @@ def make(
         step=step,
         rate=rate,
         gap=gap,
+        time_unit=time_unit,
         split=split,
         test_share=test_share,
         seed=seed,

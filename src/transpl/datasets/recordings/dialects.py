@@ -21,6 +21,7 @@ WRITE_AGAIN = "Check that it opens elsewhere, or write it again."
 _WORDS = {name: sign for signs in (SEPARATORS, DECIMALS) for sign, name in signs.items()} | {r"\t": "\t", " ": r"\s+"}
 _LINES = 50  # decide
 _BYTES = 1 << 16  # decide the encoding
+_QUOTED = re.compile(r'"[^"]*"')
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _WITH_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 
@@ -107,7 +108,7 @@ def _find_separator(lines: list[str]) -> str:
     """Take the sign that splits the header into most fields, if most lines have as many; blanks come last."""
     best, fields = ",", 1
     for sep in (",", ";", "\t", "|"):
-        counts = [len(Dialect(sep).words(line)) for line in lines]
+        counts = [1 + _QUOTED.sub("", line).count(sep) for line in lines]
         same = sum(count == counts[0] for count in counts)
         if counts[0] > fields and same > len(counts) / 2:
             best, fields = sep, counts[0]
@@ -118,6 +119,6 @@ def _find_separator(lines: list[str]) -> str:
 
 
 def _find_decimal(lines: list[str], dialect: Dialect) -> str:
-    words = [word for line in lines[1:] for word in dialect.words(line)]
+    words = [word for line in lines[1:] for word in dialect.words(line[:_BYTES])]
     commas = sum(_WITH_COMMA.fullmatch(word) is not None for word in words)
     return "," if commas > sum(_WITH_POINT.fullmatch(word) is not None for word in words) else "."

@@ -26,7 +26,7 @@ from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
 from transpl.datasets.recipe import Log
-from transpl.datasets.recordings.clocks import Clock
+from transpl.datasets.recordings.clocks import UNITS, Clock
 from transpl.datasets.recordings.cutter import FileCutter, Ints, Sizes, Tally
 from transpl.datasets.recordings.split import (
     DROPPED,
@@ -62,6 +62,7 @@ def prepare_recordings(
     step: int | None = None,
     rate: float | None = None,
     gap: float | None = None,
+    time_unit: str | None = None,
     split: str | None = None,
     test_share: float = 0.3,
     seed: int = 0,
@@ -91,6 +92,8 @@ def prepare_recordings(
         interpolated, at their usual rate.
     gap : float, optional
         Seconds without a row that end a run; by default more than three missing samples on end.
+    time_unit : {"s", "ms", "us", "ns"}, optional
+        Of a `time_col` of numbers. By default that of numbers which are dates since 1970, else seconds.
     split : {"by_group", "by_time"}, optional
         By default whichever suits the recordings, see `transpl.datasets.recordings.split`.
     test_share : float
@@ -110,6 +113,8 @@ def prepare_recordings(
     """
     step = max(1, window // 2) if step is None else step
     _check_numbers(window, step, rate, gap, time_col, chunk_rows)
+    if time_unit is not None:
+        check_choice("time_unit", time_unit, tuple(UNITS))
     check_split(split, test_share)
     check_int("seed", seed, least=0)
     domain_from = _domain_rule(domain_col, domain_from)
@@ -117,7 +122,7 @@ def prepare_recordings(
     root = Path(folder)
     tables = find_tables(root)
     names = None if channels is None else tuple([channels] if isinstance(channels, str) else channels)
-    layout = name_layout(tables[0], Layout(label_col, domain_col, group_col, time_col, names), log)
+    layout = name_layout(tables[0], Layout(label_col, domain_col, group_col, time_col, names, time_unit), log)
     sizes = Sizes(window, step, rate)
     with (
         writing(npz.parent, npz.name),
@@ -372,9 +377,9 @@ def _notes(tally: Tally, parts: NDArray[np.int8], rate: float | None) -> list[st
     unit = "Rows" if rate is None else f"Samples (at {rate:g} per second)"
     reasons = {
         "Rows read": tally.rows,
-        "Rows with a missing value": tally.missing,
+        "Rows with a missing value": tally.missing - tally.bridged,
         "Samples filled in, for up to three missing ones on end": tally.filled,
-        "Rows with uneven times, interpolated at the usual rate": tally.uneven,
+        "Times are uneven; rows interpolated at the usual rate": tally.uneven,
         "Rows without label": tally.unlabelled,
         f"{unit} left over before a gap": tally.before_gap,
         f"{unit} left over before a change of label, because no window mixes labels": tally.before_label,

@@ -33,17 +33,22 @@ from transpl.datasets.recordings.tables import (
     require_filled,
 )
 
+_OFTEN_NOTES = (".txt", ".txt.gz")  # taken only if they are named one by one
 _HEAD_ROWS = 10_000  # decide what a column is
 
 
 class Layout(NamedTuple):
-    """Columns by role, None where there is none. With `channels` None: every other numeric column."""
+    """Columns by role, None where there is none. With `channels` None: every other numeric column.
+
+    time_unit : of a clock of numbers; None for that of dates since 1970, else seconds
+    """
 
     label_col: str
     domain_col: str | None
     group_col: str | None
     time_col: str | None
     channels: tuple[str, ...] | None
+    time_unit: str | None = None
 
     @property
     def roles(self) -> list[str]:
@@ -97,10 +102,11 @@ def find_tables(folder: Path) -> list[Path]:
     if not folder.is_dir():
         advice = f"Give a folder with files that end in {', '.join(TABLES)}."
         raise unreadable_file(folder, problem="not a folder and not a table", advice=advice)
-    found = [path for path in folder.rglob("*") if path.is_file() and has_suffix(path, TABLES)]
+    known = [suffix for suffix in TABLES if suffix not in _OFTEN_NOTES]
+    found = [path for path in folder.rglob("*") if path.is_file() and has_suffix(path, known)]
     visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
     if not visible:
-        problem = f"no file that ends in {', '.join(TABLES)} in it"
+        problem = f"no file that ends in {', '.join(known)} in it"
         raise unreadable_file(folder, problem=problem, advice="Put your recordings there.")
     return sorted(visible, key=lambda path: path.relative_to(folder).as_posix())
 
@@ -135,7 +141,8 @@ def stream_rows(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: 
         if layout.time_col is not None:
             times = time_column(frame, layout.time_col, path)
             if origin is None:
-                origin, unit = times.iloc[0], unit_of_dates(times) or "s"
+                origin = times.iloc[0]
+                unit = layout.time_unit or unit_of_dates(times) or "s"
             time = seconds_since(times, origin, unit)
         yield TableRows(
             number=frame.index.to_numpy(np.int64),
@@ -153,10 +160,10 @@ def _head(path: Path) -> pd.DataFrame:
 
 
 def _require(frame: pd.DataFrame, path: Path, layout: Layout) -> None:
-    roles = layout._asdict()
-    for column in roles.pop("channels") or ():
+    for column in layout.channels or ():
         require_columns(frame, path, channels=column)
-    require_columns(frame, path, **roles)
+    label_col, domain_col, group_col, time_col = layout[:4]
+    require_columns(frame, path, label_col=label_col, domain_col=domain_col, group_col=group_col, time_col=time_col)
 
 
 def _types(head: pd.DataFrame, layout: Layout) -> dict[str, type]:
