@@ -176,7 +176,7 @@ def test_the_end_of_a_file_inside_a_command_is_told_as_such(monkeypatch, capsys)
     def cut_off(*_):
         raise EOFError("Ran out of input")
 
-    monkeypatch.setattr("transpl.jobs.expand_patterns", cut_off)
+    monkeypatch.setattr("transpl.datasets.recordings.several.expand_patterns", cut_off)
     code, _, err = typed(monkeypatch, capsys, "adapt", *FILES)
     assert (code, err.strip()) == (1, "error: EOFError: Ran out of input")
 

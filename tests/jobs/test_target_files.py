@@ -12,11 +12,10 @@ from conftest import refusal
 from targets_to_read import read_waves
 
 from transpl.datasets.recordings.reading import read_recordings
+from transpl.datasets.recordings.several import expand_patterns, is_pattern
 from transpl.jobs.target_files import (
     TargetFile,
     as_target,
-    expand_patterns,
-    is_pattern,
     name_files,
     read_target,
     target_digest,

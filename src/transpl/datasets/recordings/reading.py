@@ -22,6 +22,7 @@ from transpl._utils.files import require_regular
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
 from transpl.datasets.recordings.clocks import UNITS, Floats, seconds_column
 from transpl.datasets.recordings.cutter import Sizes
+from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
 from transpl.datasets.recordings.remarks import (
     Account,
     count,
@@ -34,7 +35,6 @@ from transpl.datasets.recordings.remarks import (
     unlabelled_note,
     unused_note,
 )
-from transpl.datasets.recordings.rows import Rows, cut_recordings, order_recordings, usual_interval
 from transpl.datasets.recordings.signals import SignalReader, choose_channels, clock_warnings, match_spelling
 from transpl.datasets.recordings.tables import (
     TABLES,

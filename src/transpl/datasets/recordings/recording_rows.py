@@ -95,7 +95,7 @@ def usual_interval(runs: list[Recording]) -> float | None:
     return float(steps[order][half])
 
 
-class Cut(NamedTuple):
+class CutWindows(NamedTuple):
     """Windows, the rows of the table with their first and last samples, their labels, and what was left out."""
 
     X: NDArray[np.float32]
@@ -106,7 +106,7 @@ class Cut(NamedTuple):
     tally: Tally
 
 
-def cut_recordings(table: Rows, runs: list[Recording], sizes: Sizes, name: str, *, at_labels: bool) -> Cut:
+def cut_recordings(table: Rows, runs: list[Recording], sizes: Sizes, name: str, *, at_labels: bool) -> CutWindows:
     """Cut every recording; `at_labels` also where labels change."""
     tally, left_out = Tally(), 0
     X, first, last, label = [np.empty((0, table.values.shape[1], sizes.window), np.float32)], [], [], []
@@ -138,7 +138,7 @@ def cut_recordings(table: Rows, runs: list[Recording], sizes: Sizes, name: str, 
             advice="Choose a shorter window, or check time_col, group_col, gap and the channels.",
         )
     labels = None if table.label is None else np.concatenate(label)
-    return Cut(np.concatenate(X), np.concatenate(first), np.concatenate(last), labels, left_out, tally)
+    return CutWindows(np.concatenate(X), np.concatenate(first), np.concatenate(last), labels, left_out, tally)
 
 
 def _known(clock: Clock | None) -> Callable[[Floats], Clock]:
