@@ -37,7 +37,7 @@ def test_commands_of_the_readme_run(monkeypatch, capsys, tmp_path):
     for name, person in (("lab", 0), ("home", 1), ("new", 2)):
         walk(person, 1.0 + person / 2).to_csv(f"{name}.csv", index=False)
     commands = [line for line in "\n".join(blocks("sh")).splitlines() if line.startswith("transpl ")]
-    assert [command.split()[1] for command in commands] == ["adapt", "predict"]
+    assert [command.split()[1] for command in commands] == ["check", "adapt", "predict"]
     for command in commands:
         words, _, stdout = command.partition(" > ")
         quick = FAST if " adapt " in words else []

@@ -40,6 +40,11 @@ def fitted():
     return TransPL(**QUICK).fit(made.source.X, made.source.y)
 
 
+def without_truth(folder):
+    """The table of predictions, text as it is written, without the column that repeats the target's own labels."""
+    return pd.read_csv(folder / "predictions.csv", dtype=str).drop(columns="truth", errors="ignore").to_csv()
+
+
 def read(path):
     return json.loads(path.read_text())
 
@@ -85,9 +90,9 @@ def test_true_target_labels_change_nothing_but_the_scores(folder, tmp_path):
     poisoned = job(target=Target(target.X, np.full(30, "class_0")), test=Target(test.X, np.full(20, "class_0")))
     jobs.run(poisoned, TransPL(**QUICK), tmp_path / "poisoned")
     outcome = jobs.run(job(target=Target(target.X), test=Target(test.X)), TransPL(**QUICK), tmp_path / "absent")
-    expected = (folder / "predictions.csv").read_bytes()
-    assert (tmp_path / "poisoned" / "predictions.csv").read_bytes() == expected
-    assert (tmp_path / "absent" / "predictions.csv").read_bytes() == expected
+    expected = without_truth(folder)
+    assert without_truth(tmp_path / "poisoned") == expected
+    assert without_truth(tmp_path / "absent") == expected
     assert set(outcome.metrics) == {"estimated_accuracy"}
     assert outcome.metrics == read(tmp_path / "absent" / "metrics.json")
     write_report(tmp_path / "absent")

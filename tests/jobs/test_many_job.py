@@ -238,7 +238,7 @@ def test_ctrl_c_leaves_what_is_finished(monkeypatch, capsys, homes, epochs):
     with monkeypatch.context() as patch:
         patch.setattr(many_job, "_row", interrupt)
         assert adapt(patch, *good("ann", "bob", "eve")) == 130
-    assert "adapt, bench, demo and label go on" in capsys.readouterr().err
+    assert "The same command goes on" in capsys.readouterr().err.splitlines()[-1]
     epochs.clear()
     assert adapt(monkeypatch, *good("ann", "bob", "eve")) == 0
     assert epochs == ["adapt"]

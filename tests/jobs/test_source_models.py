@@ -129,10 +129,11 @@ def test_a_kept_source_adapts_as_a_new_one_with_these_settings_would(tmp_path, c
     assert kept.history_ == new.history_
 
 
-def test_a_record_of_before_which_names_all_parameters_still_holds(tmp_path):
+def test_a_record_that_names_other_parameters_besides_still_holds(tmp_path):
     keep(tmp_path, Wanted())
     path = tmp_path / "source.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "settings": TransPL(**TINY).get_params()}))
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "settings": {**TransPL(**TINY).get_params(), **record["settings"]}}))
     assert Wanted(sigma=0.3).find(tmp_path) is not None
     assert Wanted(source_lr=1e-4).find(tmp_path) is None
 

@@ -236,7 +236,7 @@ FILES = {
     "half-written": (half_written, "not a .npy file, or damaged"),
     "empty": (lambda path: path.write_bytes(b""), "not a .npy file, or damaged"),
     "text": (lambda path: path.write_text("ax,ay\n1,2\n"), "not a .npy file, or damaged"),
-    "a folder": (lambda path: path.mkdir(), "not a .npy file, or damaged"),
+    "a folder": (lambda path: path.mkdir(), "a folder, not a file"),
     "pickled": (saved(np.array([{}, 1], dtype=object)), "not a .npy file, or damaged"),
     "an npz": (lambda path: np.savez(path.open("wb"), X=X), "several arrays"),
     "four axes": (saved(X[None]), r"expected an array \(n, channels, time\), got shape"),

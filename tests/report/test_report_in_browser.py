@@ -320,8 +320,9 @@ def test_bars_show_who_moved_the_vote_and_which_way_not_how_far_a_channel_is_tru
     e = made_up(windows=np.arange(12))
     page = tmp_path / "moved.html"
     page.write_text(render_adaptation(saved(e)))
+    chromium.open(page)
     for window in range(12):
-        chromium.open(page, fragment=f"#window-{window}")
+        choose(chromium, "window-number", window)
         found = e.contributions(window)
         assert cells(chromium, "#window-votes thead")[0][1].split("\n") == [f"← {found.against}", f"{found.label} →"]
         bars = chromium.value(

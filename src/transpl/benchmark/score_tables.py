@@ -28,7 +28,7 @@ from transpl.benchmark.run_lines import identity_of_row, runs_of_lines
 from transpl.benchmark.selection import DEFAULT_RULE, RULES, select_best
 from transpl.benchmark.store import Result, Store, package_versions
 from transpl.datasets.pairs import PUBLISHED
-from transpl.methods.registry import entries, entry
+from transpl.methods.registry import entries
 
 SCORES = ("accuracy", "macro_f1", "binary_f1")
 RUN_KEYS = ("dataset", "row", "pair", "seed")
@@ -177,12 +177,9 @@ class RunIndex:
         """The planned and finished runs of a data set by the label of their row."""
         self._check_version(dataset)
         of_set = {key: spec for key, (spec, _) in self.runs.items() if spec.dataset == dataset}
-        known = entries()
-        settings_of(
-            [name for name in {spec.method for spec in of_set.values()} if name in known],
-            dataset,
-            changes=query.changes,
-        )
+        known = {*entries(), *query.methods}  # an estimator is imported only if somebody asks for it
+        if methods := sorted({spec.method for spec in of_set.values()} & known):
+            settings_of(methods, dataset, changes=query.changes)  # refuses a setting that none of them has
         admitted = {key: spec for key, spec in of_set.items() if query.admits(spec)}
         goal = "adapt" if any(spec.goal == "adapt" for spec in admitted.values()) else "label"
         chosen = {key: spec for key, spec in admitted.items() if spec.goal == goal}
@@ -309,7 +306,10 @@ class Block:
             return label
         if spec.normalise != "none":
             return ""
-        usual = run_identity(spec.method, settings_without_seed(entry(spec.method).settings(spec.dataset)))
+        known = entries().get(spec.method)  # no name of an estimator, which to look up is to import
+        if known is None:
+            return ""
+        usual = run_identity(spec.method, settings_without_seed(known.settings(spec.dataset)))
         return spec.method if run_identity(spec.method, spec.settings) == usual else ""
 
     def value(self, result: Result, metric: str) -> float:
