@@ -10,7 +10,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from transpl.markov import TransitionCounts, channel_distances, channel_weights, row_distances, transport_cost
+from transpl.markov import (
+    TransitionCounts,
+    channel_distances,
+    channel_weights,
+    row_distances,
+    transport_cost,
+    unread_channels,
+)
 
 MODEST = settings(deadline=None, max_examples=40)
 SWAP = [[0.0, 1.0], [1.0, 0.0]]  # the cost of two orthogonal codes
@@ -301,3 +308,27 @@ def test_an_unmoved_channel_weighs_one_however_small_sigma():
 def test_a_sigma_that_is_not_positive_is_refused(sigma):
     with refusal("sigma", "positive"):
         channel_weights([0.1], sigma)
+
+
+# channels that are not read
+
+
+def coded(*channels):
+    return TransitionCounts.from_codes([channels], n_codes=3)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "unread"),
+    [
+        ([0, 0, 0], [0, 0, 0], True),  # one code everywhere: distance 0, and no class differs from another
+        ([0, 0, 0], [0, 1, 0], True),  # the source says nothing about what follows
+        ([0, 1, 0], [2, 2, 2], True),  # no row can be compared
+        ([0, 1, 0], [0, 0, 0], False),  # a target that stands still differs from a source that does not
+        ([0, 1, 0], [0, 1, 0], False),
+    ],
+)
+def test_a_channel_whose_codes_cannot_tell_classes_apart_is_not_read(source, target, unread):
+    found = unread_channels(coded(source, [0, 1, 2]), coded(target, [0, 1, 2]))
+    assert found.tolist() == [unread, False]
+    weights = channel_weights([0.0, 0.0], 0.2, found)
+    assert weights.tolist() == [0.0 if unread else 1.0, 1.0]

@@ -238,7 +238,7 @@ def test_json_has_the_documented_keys_and_the_tables_numbers():
     read = json.loads(json.dumps(found.as_json()))
     assert list(read) == [
         "format", "drifted", "compared_with", "windows", "reference_windows", "level", "shuffles", "block",
-        "channels", "sentence",
+        "unwatched", "channels", "sentence",
     ]  # fmt: skip
     assert (read["format"], read["drifted"], read["windows"], read["reference_windows"]) == (
         "transpl-drift-1", True, 40, 60,
@@ -253,3 +253,16 @@ def test_too_few_windows_are_not_judged():
         drift(chains(9, 1), chains(60, 0))
     with refusal("source", "10 or more windows, got 5"):
         drift(chains(20, 1), chains(5, 0))
+
+
+def test_a_channel_of_one_code_is_said_to_be_unwatched():
+    rng = np.random.default_rng(0)
+    codes, reference = (rng.integers(0, 4, (40, 2, 9)) for _ in range(2))
+    assert drift(codes, reference).unwatched == ()
+    codes[:, 1] = reference[:, 1] = 2
+    found = drift(codes, reference)
+    assert found.unwatched == NAMES[1:2]
+    assert found.as_json()["unwatched"] == [NAMES[1]]
+    assert f" {NAMES[1]}." in found.sentence()
+    codes[:, 1] = 3  # a sensor that sticks elsewhere is seen
+    assert drift(codes, reference).unwatched == ()

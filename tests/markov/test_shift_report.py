@@ -177,3 +177,15 @@ def test_what_was_undone_is_refused_if_damaged(tmp_path, undone):
     (tmp_path / "shift.json").write_text(json.dumps(damaged))
     with refusal(tmp_path / "shift.json", error=UnreadableFile):
         ShiftReport.load(tmp_path / "shift.json")
+
+
+def test_a_channel_of_one_code_is_unread_and_not_the_most_trusted():
+    one_code = np.array([[10, 0, 0], [0, 0, 0], [0, 0, 0]])
+    source, target = (TransitionCounts(np.stack([each.counts[0], one_code])) for each in (SOURCE, TARGET))
+    options = {"sigma": 0.2, "channel_names": ("acc", "still"), "classes": [1, 2]}
+    found = ShiftReport.from_counts(source, target, COST, source_shares=np.array([0.5, 0.5]), **options)
+    assert found.unread.tolist() == [False, True]
+    assert found.distances[1] == 0
+    assert found.weights[0] > 0
+    assert found.weights[1] == 0
+    assert ShiftReport.from_dict(found.as_dict()).unread.tolist() == [False, True]

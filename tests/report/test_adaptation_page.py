@@ -159,6 +159,23 @@ def test_channels_are_ranked_and_many_are_folded_away():
     assert "25 more channels" in text_of(page_of(saved(summary=summary(channels=many))))
 
 
+@pytest.mark.parametrize("with_counts", [True, False])
+def test_a_channel_of_one_code_is_not_read_rather_than_trusted_most(with_counts):
+    about, report = summary(), shift()
+    about["channels"][1] |= {"distance": 0.0, "weight": 0.0}
+    for counts in (report.source_counts, report.target_counts):
+        counts[1] = 0
+        counts[1, 2, 2] = 50
+    page = page_of(saved(summary=about, shift=report if with_counts else None))
+    name, *others = (about["channels"][i]["name"] for i in (1, 0, 2, 3))
+    said = section(page, "What shifted")
+    assert f"4. {name} not read" in said
+    assert f"Not read: {name}." in said
+    card = cards(page)[1]
+    assert name not in card
+    assert any(other in card for other in others)
+
+
 def test_matrices_get_the_counts_and_the_table_the_words():
     page, known = page_of(saved()), shift()
     data = data_of(page, "shift-data")

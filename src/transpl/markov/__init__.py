@@ -4,7 +4,13 @@ Codes are integer arrays (n, channels, N): the code of patch t, or -1 where a sh
 is computed in float64 with numpy, scipy and POT; nothing here knows about torch, training or data sets.
 """
 
-from transpl.markov.alignment import channel_distances, channel_weights, row_distances, transport_cost
+from transpl.markov.alignment import (
+    channel_distances,
+    channel_weights,
+    row_distances,
+    transport_cost,
+    unread_channels,
+)
 from transpl.markov.contributions import ChannelEvidence, Contributions, TransitionEvidence, VoteEvidence
 from transpl.markov.counts import CodebookUsage, TransitionCounts, check_epsilon, codebook_usage, few_label_counts
 from transpl.markov.drift import Drift, measure_drift
@@ -62,6 +68,7 @@ __all__ = [
     "row_distances",
     "transition_log_probabilities",
     "transport_cost",
+    "unread_channels",
     "voting_weights",
     "weighted_vote",
     "windows_to_explain",

@@ -100,8 +100,8 @@ def channel_distances(
     return row_distances(source, target, cost, smoothing, epsilon).mean(axis=-1)
 
 
-def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
-    r"""w_d = exp(-dist_d^2 / \sigma^2), (channels,).
+def channel_weights(distances: ArrayLike, sigma: float, unread: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+    r"""w_d = exp(-dist_d^2 / \sigma^2), (channels,); 0 for `unread_channels`.
 
     The authors' code has 2 \sigma^2 in the denominator: their sigma is this one divided by sqrt(2).
 
@@ -110,7 +110,25 @@ def channel_weights(distances: ArrayLike, sigma: float) -> NDArray[np.float64]:
     """
     check_positive("sigma", sigma)
     dist = np.asarray(distances, dtype=np.float64)
-    return np.exp(-((dist / sigma) ** 2))
+    weights = np.exp(-((dist / sigma) ** 2))
+    return weights if unread is None else np.where(unread, 0.0, weights)
+
+
+def unread_channels(source: TransitionCounts, target: TransitionCounts) -> NDArray[np.bool_]:
+    r"""Channels whose codes cannot tell classes apart, (channels,).
+
+    Either the codebook gives all pieces of the source one code, or the target has none of the source's codes. Then all
+    classes have the same likelihood, and the distance is 0 because no row of the transition matrices could be compared.
+
+    >>> source = TransitionCounts.from_codes([[[0, 0, 0], [0, 1, 0], [0, 1, 0]]], n_codes=3)
+    >>> target = TransitionCounts.from_codes([[[0, 0, 0], [1, 1, 0], [2, 2, 2]]], n_codes=3)
+    >>> unread_channels(source, target)
+    array([ True, False,  True])
+    """
+    p, q = source.counts, target.counts
+    n_codes = ((p.sum(axis=-1) + p.sum(axis=-2)) > 0).sum(axis=-1)
+    shared = (p.sum(axis=-1) > 0) & (q.sum(axis=-1) > 0)
+    return (n_codes <= 1) | ~shared.any(axis=-1)
 
 
 def _check(source: TransitionCounts, target: TransitionCounts, cost: ArrayLike) -> NDArray[np.float64]:

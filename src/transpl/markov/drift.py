@@ -58,6 +58,8 @@ class Drift:
         "source" or "reference".
     shuffles, block : int
         How the band was found, see `chance_band`; `block` in windows as they were given.
+    unwatched : tuple of str
+        Channels in which all pieces of both sides have one code: whatever they do within it is not seen.
     """
 
     channel_names: tuple[str, ...]
@@ -71,6 +73,7 @@ class Drift:
     compared_with: str
     shuffles: int
     block: int
+    unwatched: tuple[str, ...] = ()
 
     @property
     def left(self) -> NDArray[np.bool_]:
@@ -91,11 +94,14 @@ class Drift:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         chance = f"chance moves windows like those of the {self.compared_with} in {100 * self.level:g} % of cases"
+        blind = (
+            f" Not watched, as all their pieces have one code: {', '.join(self.unwatched)}." if self.unwatched else ""
+        )
         if not self.drifted:
-            return f"No channel moved further than {chance}."
+            return f"No channel moved further than {chance}.{blind}"
         moved = self.table().query("left")
         names = ", ".join(f"{row.channel} ({row.distance:.3f}, at most {row.upper:.3f})" for row in moved.itertuples())
-        return f"{len(moved)} of {len(self.channel_names)} channels moved further than {chance}: {names}."
+        return f"{len(moved)} of {len(self.channel_names)} channels moved further than {chance}: {names}.{blind}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with stable keys."""
@@ -108,6 +114,7 @@ class Drift:
             "level": self.level,
             "shuffles": self.shuffles,
             "block": self.block,
+            "unwatched": list(self.unwatched),
             "channels": self._channels(),
             "sentence": self.sentence(),
         }
@@ -179,7 +186,14 @@ def measure_drift(
         compared_with=compared_with,
         shuffles=n_shuffles,
         block=dealt * overlap,
+        unwatched=tuple(name for name, n in zip(channel_names, _n_used_codes(old, new), strict=True) if n <= 1),
     )
+
+
+def _n_used_codes(source: TransitionCounts, target: TransitionCounts) -> NDArray[np.int64]:
+    """How many codes both sides have together, (channels,)."""
+    both = source.counts + target.counts
+    return ((both.sum(axis=-1) + both.sum(axis=-2)) > 0).sum(axis=-1)
 
 
 def movements(source: TransitionCounts, target: TransitionCounts, cost: ArrayLike) -> Floats:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import invalid, unreadable_file
 from transpl._utils.files import read_json, write_json
-from transpl.markov.alignment import channel_weights, row_distances
+from transpl.markov.alignment import channel_weights, row_distances, unread_channels
 from transpl.markov.counts import TransitionCounts
 
 _FORMAT = "transpl-shift-1"
@@ -57,7 +57,7 @@ class ShiftReport:
     row_distances : (D, n_c) array
         The earth mover's distance between row i of the source's and of the target's transition matrix.
     weights : (D,) array
-        How much each channel is trusted.
+        How much each channel is trusted; 0 for channels that are `unread`.
     source_shares : (K,) array
         Class proportions of the source's windows.
     target_shares : (K,) array or None
@@ -110,13 +110,14 @@ class ShiftReport:
     ) -> Self:
         """Compare counts (D, n_c, n_c); without a `sigma` all channels have weight 1."""
         rows = row_distances(source, target, cost, smoothing, epsilon)
+        unread = unread_channels(source, target)
         return cls(
             tuple(str(label) for label in classes),
             tuple(channel_names),
             source.counts,
             target.counts,
             rows,
-            np.ones(len(rows)) if sigma is None else channel_weights(rows.mean(axis=1), sigma),
+            np.ones(len(rows)) if sigma is None else channel_weights(rows.mean(axis=1), sigma, unread),
             source_shares,
             target_shares,
             tuple(undone),
@@ -126,6 +127,11 @@ class ShiftReport:
     def distances(self) -> NDArray[np.float64]:
         """How far each channel moved, (D,)."""
         return self.row_distances.mean(axis=-1)
+
+    @property
+    def unread(self) -> NDArray[np.bool_]:
+        """Channels whose distance says nothing, (D,), see `transpl.markov.unread_channels`."""
+        return unread_channels(TransitionCounts(self.source_counts), TransitionCounts(self.target_counts))
 
     @property
     def ranks(self) -> NDArray[np.int64]:

@@ -388,5 +388,8 @@ class ExplainableMethod(Method):
         """How far each channel moved, (D,)."""
 
     @abstractmethod
-    def weights_from(self, distances: Floats) -> Floats:
-        """The weight of channels that moved so far, (D,); all ones without channel alignment."""
+    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
+        """The weight of channels that moved so far, (D,); all ones without channel alignment.
+
+        target_counts : those of the distances; by default those of `adapt`
+        """

@@ -388,13 +388,14 @@ class CouncilMethod(ExplainableMethod):
         same = prior is None and target is not None  # `predict_proba` would hear the same
         undone = council.undo_shifts(windows)
         codes = source.encode(undone)
-        distances = self.channel_distances(source.count(windows) if target is None else target.counts)
+        target_counts = source.count(windows) if target is None else target.counts
+        distances = self.channel_distances(target_counts)
         return CouncilExplanation(
             classes=classes,
             channel_names=tuple(channel_names),
             codes=codes,
             distances=distances,
-            weights=self.weights_from(distances),
+            weights=self.weights_from(distances, target_counts),
             answers=hearing.probabilities if same else self.predict_proba(windows),
             mode=self.mode,
             patch_length=source.book.patch_length,
@@ -497,10 +498,13 @@ class CouncilMethod(ExplainableMethod):
         smoothing = (self.codebook_settings.smoothing, self.codebook_settings.epsilon)
         return markov.channel_distances(self.source_counts, target_counts, self._codes_of_source.cost(), *smoothing)
 
-    def weights_from(self, distances: Floats) -> Floats:
+    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
         if not self.codebook_settings.channel_alignment:
             return np.ones(len(distances))
-        return markov.channel_weights(distances, self.codebook_settings.sigma)
+        target_counts = self.target_counts if target_counts is None else target_counts
+        assert target_counts is not None
+        unread = markov.unread_channels(self.source_counts, target_counts)
+        return markov.channel_weights(distances, self.codebook_settings.sigma, unread)
 
     # storing
 

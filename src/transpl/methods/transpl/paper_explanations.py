@@ -38,7 +38,7 @@ def explain(
     assert state.target_counts is not None
     known = state.source_codes
     distances = method.channel_distances(state.target_counts)
-    weights = method.weights_from(distances)
+    weights = method.weights_from(distances, state.target_counts)
     vote = method.vote(state, weights)
     return Explanation(
         classes=classes,

@@ -229,12 +229,15 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
         """The weight of each channel, (D,); all ones without channel alignment."""
         if not self.settings.channel_alignment:
             return np.ones(target_counts.n_channels)
-        return self.weights_from(self.channel_distances(target_counts))
+        return self.weights_from(self.channel_distances(target_counts), target_counts)
 
-    def weights_from(self, distances: Floats) -> Floats:
+    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
         if not self.settings.channel_alignment:
             return np.ones(len(distances))
-        return markov.channel_weights(distances, self.settings.sigma)
+        target_counts = self.target_counts if target_counts is None else target_counts
+        assert target_counts is not None
+        unread = markov.unread_channels(self.source_counts, target_counts)
+        return markov.channel_weights(distances, self.settings.sigma, unread)
 
     # adapting and answering
 

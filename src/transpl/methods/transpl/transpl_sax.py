@@ -238,7 +238,8 @@ class TransPLSAX(Method):
         if target is not None:
             prior = target.prior
             if settings.channel_alignment:
-                weights = markov.channel_weights(self.channel_distances(target.counts), settings.sigma)
+                unread = markov.unread_channels(source.counts.pooled(), target.counts)
+                weights = markov.channel_weights(self.channel_distances(target.counts), settings.sigma, unread)
         return markov.label_probabilities(likelihoods, weights, prior, settings.prior_temperature)
 
     def _domain_scale(self, windows: Windows) -> Scale | None:

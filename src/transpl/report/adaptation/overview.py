@@ -141,7 +141,9 @@ def _class_change(saved: SavedJob) -> list[str]:
 
 def _moved_most(saved: SavedJob) -> str:
     """Which channel changed most, and which least."""
-    channels = saved.channels_by_distance
+    channels = [channel for channel in saved.channels_by_distance if channel.is_read]
+    if not channels:
+        return "Whether a sensor changed is not known: the codes of its signals do not vary."
     most, least = channels[0], channels[-1]
     if most.distance <= 0:
         return "No sensor changed: source and target show the same patterns."
@@ -158,7 +160,7 @@ def _moved_most(saved: SavedJob) -> str:
 
 def _trust_left(saved: SavedJob) -> str:
     most = saved.channels_by_distance[0]
-    if most.distance <= 0:
+    if most.distance <= 0 or not most.is_read:
         return ""
     return f" Its vote now counts {escape(percent(most.weight))} of the vote of an unchanged sensor."
 

@@ -23,11 +23,15 @@ _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that say wh
 
 
 class ChannelShift(NamedTuple):
-    """How far a channel moved, and how much it still counts (1: as much as a channel that did not move)."""
+    """How far a channel moved, and how much it still counts (1: as much as a channel that did not move).
+
+    A channel that is not read has the distance 0, which says nothing.
+    """
 
     name: str
     distance: float
     weight: float
+    is_read: bool = True
 
 
 class RankedWitness(NamedTuple):
@@ -129,12 +133,20 @@ class SavedJob:
     @property
     def channels(self) -> list[ChannelShift]:
         """In the order of the data."""
-        return [ChannelShift(each["name"], each["distance"], each["weight"]) for each in self.summary["channels"]]
+        channels = self.summary["channels"]
+        if self.shift is None:
+            unread = {each["name"] for each in channels if each["weight"] == 0}  # the weight of others is above 0
+        else:
+            unread = {name for name, blind in zip(self.shift.channel_names, self.shift.unread, strict=True) if blind}
+        return [
+            ChannelShift(each["name"], each["distance"], each["weight"], each["name"] not in unread)
+            for each in channels
+        ]
 
     @property
     def channels_by_distance(self) -> list[ChannelShift]:
-        """The channel that moved most first."""
-        return sorted(self.channels, key=lambda channel: -channel.distance)
+        """The channel that moved most first; those that are not read last."""
+        return sorted(self.channels, key=lambda channel: (not channel.is_read, -channel.distance))
 
     def origins(self, windows: Sequence[int] | NDArray[np.int64]) -> list[str]:
         """Where windows come from, as "group bob, start 1280"; "" if that is not known."""

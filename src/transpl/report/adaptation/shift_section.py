@@ -61,8 +61,12 @@ def _channel_ranking(channels: list[ChannelShift], *, with_trust: bool) -> list[
     farthest = max(channel.distance for channel in channels) or 1.0
     rows = [
         f'<tr><th scope="row">{rank}. {escape(channel.name)}</th>'
-        f'<td class="barred">{bar(channel.distance / farthest)} {channel.distance:.3f}</td>'
-        + (f"<td>{escape(percent(channel.weight))}</td></tr>" if with_trust else "</tr>")
+        + (
+            f'<td class="barred">{bar(channel.distance / farthest)} {channel.distance:.3f}</td>'
+            if channel.is_read
+            else '<td class="text unread">not read</td>'
+        )
+        + (f"<td>{escape(percent(channel.weight if channel.is_read else 0.0))}</td></tr>" if with_trust else "</tr>")
         for rank, channel in enumerate(channels, start=1)
     ]
     trust = "<th>trust</th>" if with_trust else ""
@@ -73,7 +77,15 @@ def _channel_ranking(channels: list[ChannelShift], *, with_trust: bool) -> list[
         if part
     )
     more = counted(len(rows) - _AT_ONCE, "more channel")
-    return [first, *(f"<details><summary>{more}</summary>{table}</details>" for table in others)]
+    parts = [first, *(f"<details><summary>{more}</summary>{table}</details>" for table in others)]
+    if all(channel.is_read for channel in channels):
+        return parts
+    unread = listed(channel.name for channel in channels if not channel.is_read)
+    return [
+        *parts,
+        f"<p>Not read: {escape(unread)}. Either all pieces of such a signal look alike to the codes, or its target has "
+        "no pattern of the source. Whether it changed cannot be said here, and it has no vote by its codes.</p>",
+    ]
 
 
 def _patterns(shift: ShiftReport | None) -> list[str]:

@@ -46,9 +46,10 @@ def alignment_study(subject: Subject) -> dict[str, Any]:
     with method.on_device(network):
         source, target = channel_summaries(network, windows.source), channel_summaries(network, windows.target)
     prototypes = prototype_distances(source, target)
-    by_rule = distances_by_rule(method, method.state.class_counts.pooled(), subject.counts_of_target())
+    target_counts = subject.counts_of_target()
+    by_rule = distances_by_rule(method, method.state.class_counts.pooled(), target_counts)
     distances = by_rule[method.settings.smoothing]
-    weights = method.weights_from(distances)
+    weights = method.weights_from(distances, target_counts)
     channels = [
         {
             "name": name,
