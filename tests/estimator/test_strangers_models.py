@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import TINY, make_waves
+from conftest import TINY, make_waves, refusal
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
 
@@ -79,6 +79,11 @@ def put_inside_a_tree(card, arrays):
     fill(f"{TREE}feature", 10**6, inner)(card, arrays)
 
 
+def put_one_way(card, arrays):
+    inner = np.flatnonzero(arrays[f"{TREE}left"] >= 0)[0]
+    fill(f"{TREE}right", -1, inner)(card, arrays)
+
+
 PAPER = {
     "a billion layers": put("network", "n_layers", 10**9),
     "a billion layers in both places": lambda card, arrays: [
@@ -103,6 +108,8 @@ PLUS = {
     "a tree that leads out": fill(f"{TREE}right", 10**6),
     "a feature that does not exist": fill(f"{TREE}feature", 10**6),
     "a feature that does not exist, further down": put_inside_a_tree,
+    "a feature that does not exist, in a leaf": fill(f"{TREE}feature", 10**6, -1),
+    "a node with one way": put_one_way,
     "a wide kernel": fill("council.source.seat.recorded.kernels.witness.dilations", 10**9),
     "columns that do not fit": other_shape("council.source.seat.recorded.linear.columns.mean"),
     "a scale of zero": fill("council.source.lens.recorded.scale", 0.0),
@@ -160,3 +167,11 @@ def test_nothing_of_the_machine_comes_from_a_file(saved, tmp_path, variant):
     }
     model.set_params(device="cpu").adapt(NEW, X_source=X, y_source=Y)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "weights-1.safetensors"]
+
+
+def test_weights_that_overflow_are_refused_where_they_are_used(saved, tmp_path):
+    card, arrays = json.loads(json.dumps(saved["paper"][0])), dict(saved["paper"][1])
+    fill("adapted.encoder.layers.0.norm_attention.bias", 1e20)(card, arrays)
+    model = TransPL.load(write(tmp_path, card, arrays))
+    with refusal("X", "overflow"):
+        model.predict_proba(NEW)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -294,3 +296,25 @@ def test_a_result_that_was_damaged_meanwhile_is_refused(model, file, tmp_path, m
     os.replace(tmp_path / "odd.npy", tmp_path / "out" / "labels.npy.part")
     with refusal(tmp_path / "out" / "labels.npy.part", "expected shape"):
         label_windows(model, file, tmp_path / "out", chunk=CHUNK)
+
+
+def test_a_folder_that_was_deleted_under_a_run_is_left_to_whoever_begins_it_afresh(model, file, tmp_path, monkeypatch):
+    """The first run would say that the second one's rows are done."""
+    reference, out = label_windows(model, file, tmp_path / "reference", chunk=CHUNK), tmp_path / "out"
+    write, calls = streaming.write_rows, []
+
+    def write_rows(*args):
+        calls.append(args)
+        write(*args)
+        if len(calls) == 3:
+            shutil.rmtree(out)
+            with ThreadPoolExecutor(1) as other, pytest.raises(Killed):
+                other.submit(label_windows, model, file, out, chunk=CHUNK).result()
+        elif len(calls) == 5:  # the second run
+            raise Killed
+
+    monkeypatch.setattr(streaming, "write_rows", write_rows)
+    with refusal("out", "deleted meanwhile"):
+        label_windows(model, file, out, chunk=CHUNK)
+    label_windows(model, file, out, chunk=CHUNK)
+    assert contents(out) == contents(reference.folder)

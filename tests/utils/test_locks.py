@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from conftest import refusal
 
 from transpl._utils import locks
-from transpl._utils.locks import file_lock, writing
+from transpl._utils.locks import file_lock, require_held, writing
 
 # As `file_lock` does it, without the time to import it.
 HOLDER = """
@@ -140,6 +141,30 @@ def test_the_lock_file_of_a_killed_process_is_taken_over(tmp_path):
     (tmp_path / ".lock").write_text("not JSON")
     assert take(tmp_path) == [".lock"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_deleted_and_begun_afresh_belongs_to_its_new_writer(tmp_path, in_thread):
+    out, begun, done = tmp_path / "out", threading.Event(), threading.Event()
+
+    def write_afresh():
+        with writing(out):
+            begun.set()
+            done.wait(60)
+            require_held(out)
+            return take(out)
+
+    with ThreadPoolExecutor(1) as threads:
+        with writing(out):
+            require_held(out)
+            shutil.rmtree(out)
+            other = threads.submit(write_afresh)
+            assert begun.wait(60)
+            with refusal("out", "deleted"):
+                require_held(out)
+        with refusal("out", "held by"):
+            in_thread(lambda: take(out))
+        done.set()
+        assert other.result() == [".lock"], "the first writer removed the lock of the second"
 
 
 def test_where_no_lock_file_can_be_made_the_writer_itself_says_why(tmp_path, monkeypatch):

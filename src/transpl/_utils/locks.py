@@ -33,7 +33,7 @@ _Result = TypeVar("_Result")
 _LONGEST_COMMAND = 120
 _AGAIN = 0.05  # seconds
 _NO_ENTRY = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-_held: dict[Path, int] = {}  # by lock file, the thread that holds it
+_held: dict[tuple[Path, int], int] = {}  # by lock file and the thread that holds it: its open file
 
 
 def one_thread_at_a_time(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -72,7 +72,8 @@ def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: fl
     if home.exists() and not home.is_dir():
         raise invalid("out", expected="a folder", got=f"the file {home}", advice="Choose another name.")
     path = home.resolve() / (".lock" if file is None else f".{file}.lock")
-    if fcntl is None or _held.get(path) == threading.get_ident():
+    mine = path, threading.get_ident()
+    if fcntl is None or mine in _held:
         yield
         return
     new_folders = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
@@ -83,15 +84,24 @@ def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: fl
             raise
         yield  # nothing else can be written there either, and the error will say what
         return
-    _held[path] = threading.get_ident()
+    _held[mine] = descriptor
     try:
         yield
     finally:
-        del _held[path]
+        del _held[mine]
         _release(path, descriptor)
         with suppress(OSError):  # not empty
             for each in new_folders:
                 each.rmdir()
+
+
+def require_held(folder: str | os.PathLike[str]) -> None:
+    """Raise if the lock of a folder that `writing` took is gone: whoever deleted the folder may have filled it anew."""
+    home = Path(folder).resolve()
+    descriptor = _held.get((home / ".lock", threading.get_ident()))
+    if descriptor is not None and not _is_file_of(home / ".lock", descriptor):
+        expected, got = "the folder that this command began", f"{home}, which was deleted meanwhile"
+        raise invalid("out", expected=expected, got=got, advice="Run it again.")
 
 
 def _open_lock(path: Path, wait: float) -> int:
@@ -110,16 +120,24 @@ def _open_lock(path: Path, wait: float) -> int:
                 raise _taken(path, holder)
             time.sleep(_AGAIN)
             continue
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                _say_who_holds(descriptor)
-                return descriptor
+        if _is_file_of(path, descriptor):
+            _say_who_holds(descriptor)
+            return descriptor
         os.close(descriptor)  # its holder has removed it, and perhaps there is another one by now
 
 
 def _release(path: Path, descriptor: int) -> None:
-    path.unlink(missing_ok=True)  # first: whoever waits for it then notices, and makes a new one
+    if _is_file_of(path, descriptor):  # and not that of another one, after somebody deleted the folder
+        path.unlink(missing_ok=True)  # first: whoever waits for it then notices, and makes a new one
     os.close(descriptor)
+
+
+def _is_file_of(path: Path, descriptor: int) -> bool:
+    """Whether a lock file is the one that is open: it may have been removed, and another one made."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _acquire(descriptor: int, *, wait: bool) -> bool:

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from transpl._utils.errors import check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, remove_leftovers, write_json, write_rows
 from transpl._utils.hashing import hash_bytes
-from transpl._utils.locks import writing
+from transpl._utils.locks import require_held, writing
 from transpl._utils.progress import task
 from transpl.estimator import TransPL
 from transpl.methods import ExplainableMethod
@@ -107,7 +107,7 @@ def _adapted(method: ExplainableMethod, windows: _WindowFile, run: _Run, chunk: 
     if kept is not None:
         codes = run.array("codes.npy", (len(windows), *kept[0]), kept[1])
         run.work_through(
-            "encoded", "encoding", chunk, lambda rows: write_rows(codes, rows.start, target.encode(windows[rows]))
+            "encoded", "encoding", chunk, lambda rows: run.write(codes, rows.start, target.encode(windows[rows]))
         )
         parts = lambda rows: map_npy(codes)[rows]  # noqa: E731
     counts = target.adapt((parts(rows) for rows in _slices(0, len(windows), chunk)), len(windows))
@@ -121,8 +121,8 @@ def _label(answer: Answer, n_classes: int, run: _Run, chunk: int) -> None:
 
     def label(rows: slice) -> None:
         y = answer(rows)
-        write_rows(labels, rows.start, y.argmax(axis=1))
-        write_rows(probabilities, rows.start, y)
+        run.write(labels, rows.start, y.argmax(axis=1))
+        run.write(probabilities, rows.start, y)
 
     run.work_through("labelled", "labelling", chunk, label)
 
@@ -239,6 +239,11 @@ class _Run:
             raise unreadable_file(path, problem=f"expected shape {shape}", advice=_AFRESH)
         return path
 
+    def write(self, path: Path, first: int, rows: NDArray[Any]) -> None:
+        """Write rows of an array, unless another process has begun the folder afresh meanwhile."""
+        require_held(self.folder)
+        write_rows(path, first, rows)
+
     def work_through(self, stage: str, title: str, chunk: int, work: Callable[[slice], None]) -> None:
         """Do the rows that a stage has not done yet; a chunk counts as done once `work` has returned from it."""
         done = getattr(self.state, stage)
@@ -251,6 +256,7 @@ class _Run:
 
     def finish(self) -> None:
         """Give the arrays their names and say that all is done."""
+        require_held(self.folder)
         for name in _ARRAYS:
             part = self.folder / f"{name}.part"
             if part.exists():
@@ -259,6 +265,7 @@ class _Run:
         self._save()
 
     def _save(self) -> None:
+        require_held(self.folder)
         write_json(self.folder / "progress.json", asdict(self.state))
 
 

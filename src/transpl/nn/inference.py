@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from transpl._utils.errors import invalid
 from transpl.nn.model import Backbone, Classifier, Network
 from transpl.windows import BATCH, Windows
 
@@ -113,11 +114,12 @@ def in_batches(
     function: BatchFunction,
     dtype: DTypeLike = np.float64,
 ) -> NDArray:
-    """Apply a function of batches to all windows in eval mode, (n, ...)."""
+    """Apply a function of batches to all windows in eval mode, (n, ...); raise if it overflows."""
     device = next(module.parameters()).device
     was_training, ragged = module.training, windows.ragged
     module.eval()
     result: NDArray | None = None
+    finite = True
     for rows, part in windows.chunks(BATCH):
         x = torch.from_numpy(part.in_memory().values).to(device)
         lengths = torch.from_numpy(part.lengths).to(device) if ragged else None
@@ -125,6 +127,10 @@ def in_batches(
         if result is None:
             result = np.empty((len(windows), *found.shape[1:]), dtype)
         result[rows] = found
+        finite &= bool(np.isfinite(found).all())
     module.train(was_training)
     assert result is not None, "windows are never empty"
+    if not finite:
+        expected, advice = "values that the network can compute with", "Rescale X, or save the model again."
+        raise invalid("X", expected=expected, got="an overflow", advice=advice)
     return result

@@ -22,6 +22,7 @@ from transpl.council.witnesses.witness import (
 N_TREES = 200
 _AT_ONCE = 1 << 22  # windows times trees
 _LEAF = -1
+_NO_FEATURE = -2  # scikit-learn's number for it
 
 
 @register
@@ -84,7 +85,9 @@ class Trees(Witness):
         return as_arrays(**{name: getattr(self, name) for name in kept})
 
     def check_columns(self, n: int) -> None:
-        check_numbers("feature", self.feature[self.left != _LEAF], 0, n - 1)
+        is_leaf = self.left == _LEAF
+        check_numbers("feature", self.feature[~is_leaf], 0, n - 1)
+        check_numbers("feature, of leaves", self.feature[is_leaf], _NO_FEATURE, n - 1)  # `answer` looks at it too
 
     def restore(self, arrays: Arrays, n_classes: int) -> Self:
         nodes, n = np.arange(len(arrays["left"])), len(arrays["left"])
@@ -94,6 +97,7 @@ class Trees(Witness):
             child = arrays[name].astype(np.int64)
             check_numbers(name, child, _LEAF, n - 1)
             check_numbers(f"{name}, from node to node", (child - nodes)[child != _LEAF], 1, n)  # no way leads back
+        check_numbers("right, of inner nodes", arrays["right"][arrays["left"] != _LEAF], 0, n - 1)
         self.n_classes = n_classes
         for name, values in arrays.items():
             setattr(self, name, values)
