@@ -56,9 +56,11 @@ format: $(READY)  ## Format the code.
 bench: $(READY)  ## Measure speed as ratios within one run; writes benchmarks/out/bench.json.
 	$(BIN)/python -m benchmarks
 
-docs: $(READY_DOCS)  ## Build the documentation into docs/_build/html; writes docs/methods.md and results.md anew.
+docs: $(READY_DOCS)  ## Build the documentation into docs/_build/html; writes its generated pages anew.
 	$(BIN)/python docs/generate_methods.py
 	$(BIN)/python docs/generate_results.py
+	$(BIN)/python docs/generate_reproduction.py
+	$(BIN)/python docs/generate_leaderboard.py
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
@@ -67,4 +69,4 @@ $(READY_DOCS): $(READY)
 	@touch $@
 
 clean:  ## Remove what was built; keeps results.
-	rm -rf $(VENV) $(LIGHT) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*
+	rm -rf $(VENV) $(LIGHT) build dist docs/_build docs/_extra .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage*

@@ -9,6 +9,7 @@ release = transpl.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = [
     "_build",
+    "_extra",
     "*_intro.md",
     "*_notes.md",
     "gallery/*.ipynb",
@@ -18,6 +19,7 @@ exclude_patterns = [
 ]
 myst_heading_anchors = 3
 html_theme = "furo"
+html_extra_path = ["_extra"]  # made by generate_leaderboard.py
 html_title = f"transpl {release}"
 suppress_warnings = ["myst.header"]
 

@@ -20,10 +20,12 @@ from transpl.benchmark.leaderboard import (
     read_leaderboard,
     widest_comparison,
 )
-from transpl.benchmark.plan import settings_without_seed
+from transpl.benchmark.paper_tables import paper_table
+from transpl.benchmark.plan import run_identity, settings_without_seed
 from transpl.benchmark.run_lines import add_lines, line_of
 from transpl.benchmark.score_tables import paper_table_from
 from transpl.benchmark.store import Store
+from transpl.datasets.pairs import PUBLISHED
 from transpl.methods.registry import entry
 
 PAIRS = ((0, 1), (1, 0), (0, 2))
@@ -71,6 +73,66 @@ def test_lines_of_a_folder_have_its_numbers(tmp_path):
     for label, standing in of_lines.items():
         for metric in ("accuracy", "macro_f1", "calibration_error"):
             assert standing.scores[metric].mean == pytest.approx(of_folder[label].scores[metric].mean, abs=1e-3)
+
+
+def board_of_lines(folder, runs, rows=None, tables=()):
+    """The leaderboard of lines with made-up scores; `rows` are the names of rows that are not their method."""
+    names = {
+        (run.dataset, run_identity(run.method, run.settings, run.normalise), run.goal): row for run, row in rows or ()
+    }
+    add_lines(folder / "lines.csv", [line_of(run, result(run, score), names) for run, score in runs])
+    return leaderboard_of_lines([folder / "lines.csv"], tables)
+
+
+def test_entries_of_lines_say_network_scaling_and_settings(tmp_path):
+    plain, trees = spec("softmax"), spec("features-trees", standardise="source")
+    on_cnn = replace(
+        plain, settings=settings_without_seed(entry("softmax").settings("synthetic", "cnn")), normalise="domain"
+    )
+    rows = [(trees, "features-trees standardise=source"), (on_cnn, "mine max_epochs=40")]
+    found = {
+        each.label: each for each in board_of_lines(tmp_path, [(plain, 0.5), (on_cnn, 0.6), (trees, 0.7)], rows).entries
+    }
+    assert {label: (each.method, each.backbone, each.changes) for label, each in found.items()} == {
+        "softmax": ("softmax", "patch-transformer", {}),
+        "mine max_epochs=40, backbone=cnn, normalise=domain": (
+            "softmax",
+            "cnn",
+            {"row": "mine", "max_epochs": "40", "normalise": "domain"},
+        ),
+        "features-trees standardise=source": ("features-trees", "", {"standardise": "source"}),
+    }
+
+
+def test_old_lines_have_the_network_of_their_method(tmp_path):
+    runs = [f"ucihar,{row},2-11,0,90\n" for row in ("transpl-plus", "transpl", "gone")]
+    (tmp_path / "old.csv").write_text("dataset,row,pair,seed,accuracy\n" + "".join(runs))
+    found = {each.label: each.backbone for each in leaderboard_of_lines([tmp_path / "old.csv"]).entries}
+    assert found == {"transpl-plus": "", "transpl": "patch-transformer", "gone": ""}
+
+
+def test_entries_of_a_folder_have_their_network(tmp_path):
+    bench(tmp_path, [(spec("softmax"), 0.5), (spec("softmax", backbone="cnn"), 0.5), (spec("transpl-plus"), 0.5)])
+    found = [(each.label, each.backbone) for each in read_leaderboard(tmp_path).entries]
+    assert sorted(found) == [
+        ("softmax", "patch-transformer"),
+        ("softmax, backbone=cnn", "cnn"),
+        ("transpl-plus", ""),
+    ]
+
+
+def test_runs_of_a_table_that_no_line_has_are_missing(tmp_path):
+    on_cnn = settings_without_seed(entry("softmax").settings("ucihar", "cnn"))
+    run = replace(spec("softmax", (2, 11), dataset="ucihar"), settings=on_cnn, normalise="domain")
+    board = board_of_lines(tmp_path, [(run, 0.5)], tables=["cnn"])
+    row = "softmax, backbone=cnn, normalise=domain"
+    standing = standings_of(board, "ucihar")[row]
+    assert board.datasets == ("ucihar",)
+    assert (standing.finished, standing.planned, standing.complete) == (1, len(PUBLISHED["ucihar"]), False)
+    never = {each.entry for each in board.standings if not each.finished}
+    assert "cdan, backbone=cnn, normalise=domain" in never
+    assert "features-trees, normalise=domain" in never
+    assert len(never) == len(paper_table("cnn").rows("ucihar")) - 1
 
 
 def test_a_preset_is_one_change(tmp_path):

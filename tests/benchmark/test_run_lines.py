@@ -62,9 +62,9 @@ def test_what_is_read_is_what_was_written(specs, tmp_path):
     given = {spec.digest: made_up(spec, 0.25, cpu_seconds=2.0) for spec in specs}
     add_lines(tmp_path / "lines.csv", [line_of(spec, given[spec.digest], {}) for spec in specs])
     assert finished_runs([tmp_path / "lines.csv"]) == set(given)
-    for key, (identity, _, spec, result) in runs_of_lines(tmp_path / "lines.csv").items():
-        kept = given[key]
-        assert identity == run_identity(kept.method, kept.settings)
+    for key, run in runs_of_lines(tmp_path / "lines.csv").items():
+        kept, spec, result = given[key], run.spec, run.result
+        assert run.identity == run_identity(kept.method, kept.settings)
         assert (spec.dataset, (spec.source, spec.target), spec.method, spec.seed) == (
             kept.dataset,
             kept.pair,
@@ -78,8 +78,8 @@ def test_what_is_read_is_what_was_written(specs, tmp_path):
 def test_a_run_that_only_labels_has_no_scores_on_the_test_part(tmp_path):
     (spec,) = Plan("small", (Row("softmax", "softmax", goal="label"),), pairs=((0, 1),)).runs()
     add_lines(tmp_path / "lines.csv", [line_of(spec, made_up(spec, 0.5, seconds={"label": 1.0}), {})])
-    ((_, _, read, result),) = runs_of_lines(tmp_path / "lines.csv").values()
-    assert (read.goal, result.test, result.pseudo_labels) == (
+    (read,) = runs_of_lines(tmp_path / "lines.csv").values()
+    assert (read.spec.goal, read.result.test, read.result.pseudo_labels) == (
         "label",
         {},
         {"initial": {"accuracy": 0.125, "macro_f1": 0.25}},

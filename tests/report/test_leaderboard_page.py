@@ -130,6 +130,21 @@ def test_cells_carry_the_numbers_they_are_sorted_by(tmp_path):
     assert float(carried[0]) == pytest.approx(sum(accuracies) / len(accuracies))
 
 
+def test_networks_have_a_column_where_they_differ(tmp_path):
+    bench(tmp_path / "one", [(spec("softmax"), 0.5), (spec("transpl"), 0.5)])
+    assert ">network<" not in page_of(tmp_path / "one")
+    bench(tmp_path / "two", [(spec("softmax", backbone="cnn"), 0.5), (spec("transpl-plus"), 0.5)])
+    page = page_of(tmp_path / "two")
+    assert ">network<" in page
+    found = {name: re.findall(r'<td class="text"[^>]*>([^<]*)', line) for name, line in lines_of(page).items()}
+    assert found == {"softmax backbone=cnn": ["cnn"], "transpl-plus": ["none"]}
+
+
+def test_a_row_without_any_run_is_missing_as_a_whole(tmp_path):
+    bench(tmp_path, [(spec("softmax", pair), 0.5) for pair in PAIRS], not_run=[spec("shot", pair) for pair in PAIRS])
+    assert "not run: shot on synthetic: every pair" in state_of(page_of(tmp_path))
+
+
 def test_shared_changes_and_several_versions_are_said(tmp_path):
     store = Store(tmp_path)
     for method, torch in (("softmax", "2.12"), ("transpl", "2.13")):

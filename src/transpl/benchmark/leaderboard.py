@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -24,10 +24,12 @@ from transpl.benchmark.measures import (
     metric_value,
     spread_over_seeds,
 )
-from transpl.benchmark.plan import RunSpec, settings_without_seed
-from transpl.benchmark.run_lines import runs_of_lines
+from transpl.benchmark.paper_tables import paper_table
+from transpl.benchmark.plan import RunSpec, backbone_of, settings_of, settings_without_seed
+from transpl.benchmark.run_lines import RowDescription, describe_row, runs_of_lines
 from transpl.benchmark.statistics import Statistics, statistics_over_pairs
 from transpl.benchmark.store import Result, Store, package_versions
+from transpl.datasets.pairs import PUBLISHED
 from transpl.methods.registry import entries, names
 
 FINISHED, FAILED, NOT_RUN = "finished", "failed", "not run"
@@ -47,6 +49,7 @@ class LeaderboardEntry:
     label : different for every entry
     goal : "adapt", or "label" for runs that only label the target with the source model
     changes : settings that differ from the paper's, as text, except those that all entries share
+    backbone : the network that the method trains; empty if it trains none
     remarks : what a reader has to know before comparing it with others
     upper_bound : trained on target labels, so neither ranked nor best
     """
@@ -55,6 +58,7 @@ class LeaderboardEntry:
     method: str
     goal: str
     changes: Mapping[str, str] = field(default_factory=dict)
+    backbone: str = ""
     remarks: tuple[str, ...] = ()
     upper_bound: bool = False
 
@@ -175,22 +179,25 @@ def read_leaderboard(folder: Path) -> Leaderboard:
     return replace(_leaderboard(runs, index.entries), shared_changes=index.shared_changes, versions=versions)
 
 
-def leaderboard_of_lines(paths: Sequence[Path]) -> Leaderboard:
-    """A leaderboard of the runs in some files of `transpl bench --save-lines`; entries have the names of the lines."""
+def leaderboard_of_lines(paths: Sequence[Path], tables: Sequence[str] = ()) -> Leaderboard:
+    """A leaderboard of the runs in some files of `transpl bench --save-lines`; entries have the names of the lines.
+
+    Parameters
+    ----------
+    paths : sequence of path
+        The files.
+    tables : sequence of str
+        Tables (`transpl bench --table`) that are planned for the data sets and seeds of the files: their runs that have
+        no line are shown as not run.
+    """
     lines = [(key, line) for path in paths for key, line in runs_of_lines(path).items()]
     if not lines:
         raise unreadable_file(paths[0], problem="no runs in it", advice="Run `transpl bench --save-lines` first.")
-    labels = {(line.label, line.spec.method, line.spec.goal) for _, line in lines}
-    order = names()
-    entries = [
-        LeaderboardEntry(label, method, goal, remarks=_remarks(method, goal), upper_bound=_is_upper_bound(method))
-        for label, method, goal in sorted(labels, key=lambda each: (_place(each[1], order), each))
-    ]
-    runs = {
-        (line.spec.dataset, line.label, line.spec.pair, line.spec.seed): LeaderboardRun(
+    found = {
+        (line.spec.dataset, line.row.label, line.spec.pair, line.spec.seed): LeaderboardRun(
             key,
             line.spec.dataset,
-            line.label,
+            line.row.label,
             (line.spec.source, line.spec.target),
             line.spec.seed,
             FINISHED,
@@ -199,8 +206,36 @@ def leaderboard_of_lines(paths: Sequence[Path]) -> Leaderboard:
         )
         for key, line in lines
     }
+    planned = [each for name in tables for each in _rows_of_table(name, {line.spec.dataset for _, line in lines})]
+    seeds = sorted({line.spec.seed for _, line in lines})
+    not_run = (
+        LeaderboardRun("", dataset, row.label, pair, seed, NOT_RUN)
+        for dataset, row, _ in planned
+        for pair in PUBLISHED[dataset]
+        for seed in seeds
+    )
+    missing = {(run.dataset, run.entry, f"{run.pair[0]}-{run.pair[1]}", run.seed): run for run in not_run}
+    rows = {line.row.label: (line.row, line.spec.goal) for _, line in lines}
+    rows |= {row.label: (row, goal) for _, row, goal in planned}
+    order = names()
+    entries = [
+        LeaderboardEntry(
+            label, row.method, goal, row.changes, row.backbone, _remarks(row.method, goal), _is_upper_bound(row.method)
+        )
+        for label, (row, goal) in sorted(rows.items(), key=lambda each: (_place(each[1][0].method, order), each[0]))
+    ]
     versions = package_versions(line.result for _, line in lines)
-    return replace(_leaderboard(list(runs.values()), entries), versions=versions)
+    return replace(_leaderboard(list((missing | found).values()), entries), versions=versions)
+
+
+def _rows_of_table(name: str, datasets: Collection[str]) -> Iterator[tuple[str, RowDescription, str]]:
+    """Data set, row and goal."""
+    table = paper_table(name)
+    for dataset in (each for each in table.datasets if each in datasets):
+        for row in table.rows(dataset):
+            chosen = settings_of([row.method], dataset, preset=table.preset, changes=row.changes)[row.method]
+            backbone = backbone_of(row.method, settings_without_seed(chosen))
+            yield dataset, describe_row(row.label, row.method, backbone, table.normalise), row.goal
 
 
 def _leaderboard(runs: list[LeaderboardRun], entries: Sequence[LeaderboardEntry]) -> Leaderboard:
@@ -407,7 +442,8 @@ class EntryIndex:
         self._defaults = _default_settings(specs)
         keys = sorted({self._key(spec) for spec in specs}, key=_sort_key)
         self.shared_changes = _in_all([dict(changes) for _, _, changes in keys])
-        self._entries = {key: _make_entry(key, self.shared_changes) for key in keys}
+        backbones = {self._key(spec): backbone_of(spec.method, spec.settings) for spec in specs}
+        self._entries = {key: _make_entry(key, self.shared_changes, backbones[key]) for key in keys}
 
     @property
     def entries(self) -> tuple[LeaderboardEntry, ...]:
@@ -468,7 +504,7 @@ def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()}
 
 
-def _make_entry(key: _Key, shared: Mapping[str, str]) -> LeaderboardEntry:
+def _make_entry(key: _Key, shared: Mapping[str, str], backbone: str) -> LeaderboardEntry:
     method, goal, changes = key
     own = {name: value for name, value in changes if name not in shared}
     name = f"{method} (labels only)" if goal == "label" else method
@@ -477,6 +513,7 @@ def _make_entry(key: _Key, shared: Mapping[str, str]) -> LeaderboardEntry:
         method=method,
         goal=goal,
         changes=own,
+        backbone=backbone,
         remarks=_remarks(method, goal),
         upper_bound=_is_upper_bound(method),
     )

@@ -400,6 +400,13 @@ def run_identity(method: str, settings: Mapping[str, Any], normalise: str = "non
     return short_digest([method, dict(settings), normalise])
 
 
+def backbone_of(method: str, settings: Mapping[str, Any]) -> str:
+    """The network that a run trains; empty if it trains none, or if the method is unknown and does not say."""
+    known = entries().get(method)
+    usual = "" if known is None else getattr(known.method.Settings, "backbone", "")
+    return str(settings.get("backbone", usual))
+
+
 def data_fingerprint(dataset: Dataset) -> str:
     """A short name for every window, label, domain and split of a data set."""
     arrays = (dataset.X, dataset.y, dataset.domain_ids, dataset.split)

@@ -14,6 +14,7 @@ Lines of earlier versions have only dataset, row, pair, seed and scores: tables 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,11 +25,10 @@ from transpl._utils.errors import InputError, unreadable_file
 from transpl._utils.files import write_text
 from transpl._utils.locks import file_lock
 from transpl.benchmark.measures import has_metric, metric_value
-from transpl.benchmark.plan import Plan, RunSpec, run_identity, settings_of, settings_without_seed
+from transpl.benchmark.plan import Plan, RunSpec, backbone_of, run_identity, settings_of, settings_without_seed
 from transpl.benchmark.store import Result
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import BACKBONES
-from transpl.methods.registry import entry
 
 if TYPE_CHECKING:
     from transpl.benchmark.runner import RunOutcome
@@ -85,7 +85,7 @@ def line_of(spec: RunSpec, result: Result, names: RowNames) -> Line:
         "row": names.get((spec.dataset, settings, spec.goal), spec.method),
         "pair": spec.pair,
         "seed": str(spec.seed),
-        "backbone": str(spec.settings.get("backbone", getattr(entry(spec.method).method.Settings, "backbone", ""))),
+        "backbone": backbone_of(spec.method, spec.settings),
         "normalise": spec.normalise,
         "method": spec.method,
         "goal": spec.goal,
@@ -140,16 +140,29 @@ def saving_lines(outcomes: Iterable[RunOutcome], path: Path, names: RowNames) ->
         yield outcome
 
 
+class RowDescription(NamedTuple):
+    """What a reader has to know of a row.
+
+    label : its name, with backbone and scaling where they are not the paper's
+    backbone : the network that the method trains; empty if it trains none
+    changes : what the label says besides method and backbone: settings, scaling, and the row if it is not the method
+    """
+
+    label: str
+    method: str
+    backbone: str
+    changes: dict[str, str]
+
+
 class LineRun(NamedTuple):
     """The run of a line.
 
     identity : of its row: the digest of method and settings, or, in lines of earlier versions, its name
-    label : of its row, with backbone and scaling where they are not the paper's
     spec : without settings
     """
 
     identity: str
-    label: str
+    row: RowDescription
     spec: RunSpec
     result: Result
 
@@ -185,7 +198,7 @@ def _parse(line: Line) -> LineRun:
         return {name: value / 100 for name, value in given.items() if value is not None}
 
     source, target = parse_pair(line["pair"])
-    method, goal = line.get("method") or line["row"], line.get("goal") or "adapt"
+    method, goal = line.get("method") or _split_row(line["row"])[0], line.get("goal") or "adapt"
     seed, normalise = int(line["seed"]), line.get("normalise") or "none"
     spec = RunSpec(line["dataset"], line.get("data", ""), source, target, method, seed, {}, goal, normalise)
     labels, seconds, version = scores(_OF_LABELS, "label_"), number("seconds"), line.get("version")
@@ -197,7 +210,22 @@ def _parse(line: Line) -> LineRun:
         "cpu_seconds": number("cpu_seconds"),
     }
     result = Result(spec.dataset, (source, target), method, spec.seed, {}, **values)
-    backbone = line.get("backbone") or BACKBONES[0]
-    parts = [f"backbone={backbone}"] if backbone != BACKBONES[0] else []
-    parts += [f"normalise={normalise}"] if normalise != "none" else []
-    return LineRun(line.get("settings") or identity_of_row(line["row"]), ", ".join([line["row"], *parts]), spec, result)
+    backbone = line.get("backbone", "") if line.get("run") else backbone_of(method, {})
+    about = describe_row(line["row"], method, backbone, normalise)
+    return LineRun(line.get("settings") or identity_of_row(line["row"]), about, spec, result)
+
+
+def describe_row(row: str, method: str, backbone: str, normalise: str) -> RowDescription:
+    """Describe the row of a line."""
+    name, changes = _split_row(row)
+    own = {"row": name} if name != method else {}
+    scaling = {"normalise": normalise} if normalise != "none" else {}
+    network = {"backbone": backbone} if backbone not in ("", BACKBONES[0]) else {}
+    label = ", ".join([row, *(f"{key}={value}" for key, value in (network | scaling).items())])
+    return RowDescription(label, method, backbone, own | changes | scaling)
+
+
+def _split_row(row: str) -> tuple[str, dict[str, str]]:
+    """The label of a table's row, and the settings that `row_names` added."""
+    name, *changes = re.split(r" (?=\w+=)", row)
+    return name, {key: value for key, _, value in (each.partition("=") for each in changes)}

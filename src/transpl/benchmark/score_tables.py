@@ -135,7 +135,7 @@ class RunIndex:
             lines = runs_of_lines(path)
             known = {key: (line.spec, line.result) for key, line in lines.items()}
             self._identities = {key: line.identity for key, line in lines.items()}
-            self._labels = {key: line.label for key, line in lines.items()}
+            self._labels = {key: line.row.label for key, line in lines.items()}
         else:
             known = Store(path).known()
             self._identities = {

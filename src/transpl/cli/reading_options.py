@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from transpl._utils.errors import InputError, invalid
+from transpl._utils.errors import InputError
 from transpl._utils.progress import task
 from transpl.cli.command import FILES
 from transpl.cli.options import log, open_model, split_names
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transpl import TransPL
     from transpl.datasets.recordings.reading import Recordings
 
+_ADD_CHANNELS = "The model needs them: add them, or adapt again with the channels that all files have (--channels)."
 REMEMBERED = ("domain_col", "group_col", "time_col")  # columns of the source that new recordings may lack
 
 
@@ -135,6 +136,8 @@ def model_and_reader(
     folder: Path, threads: int | None, device: str, given: dict[str, Any]
 ) -> tuple[TransPL, Callable[..., Recordings]]:
     """Load a fitted model, and a `read_and_log` that reads as its recordings were read, except for what is `given`."""
+    from transpl.datasets.recordings.tables import NAME_CHANNELS
+
     fitted, reading = open_model(folder, threads, device)
     if sorted(given.get("channels", ())) == sorted(reading.get("channels", ())):
         given = {name: value for name, value in given.items() if name != "channels"}  # the model knows their order
@@ -143,18 +146,10 @@ def model_and_reader(
     def read(path: Path, **more: Any) -> Recordings:
         try:
             return read_and_log(path, **{"optional": optional, **reading, **given, **more})
-        except InputError as error:
-            raise _of_the_model(error, reading) if "channels: " in str(error) else error from None
+        except InputError as error:  # with other channels the model could not do anything
+            raise InputError(str(error).replace(NAME_CHANNELS, _ADD_CHANNELS)) from None
 
     return fitted, read
-
-
-def _of_the_model(error: InputError, reading: dict[str, Any]) -> InputError:
-    """Say what helps where a file lacks channels that the model needs: other channels on the command line do not."""
-    wanted = ", ".join(reading.get("channels", ()))
-    found = str(error).partition("got ")[2].partition(". ")[0]
-    advice = "Add the missing ones, or adapt again with the channels that all files have (transpl adapt --channels)."
-    return invalid("channels", expected=f"those of the model ({wanted})", got=f"no {found}", advice=advice)
 
 
 def _size(text: str | None) -> int | str | None:

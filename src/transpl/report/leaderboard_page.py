@@ -124,7 +124,7 @@ def _state(board: Leaderboard) -> str:
         return f'<p class="state">{which} finished.</p>'
     parts = [f"{failed:,} failed"] * bool(failed) + [f"{others:,} not run yet"] * bool(others)
     counts = f"{finished:,} of {counted(len(board.runs), 'planned run')} finished; {', '.join(parts)}."
-    lines = _missing_by_row([run for run in board.runs if run.state != "finished"])
+    lines = _missing_by_row(board)
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return (
         f'<div class="state incomplete"><p><b>Incomplete:</b> {escape(counts)} All means below are over the finished '
@@ -132,18 +132,19 @@ def _state(board: Leaderboard) -> str:
     )
 
 
-def _missing_by_row(runs: Sequence[LeaderboardRun]) -> list[str]:
+def _missing_by_row(board: Leaderboard) -> list[str]:
     """As "failed: transpl on ucihar: 2-11 (seeds 0, 1), 6-23 (seed 0)"."""
     rows: dict[tuple[str, str, str], dict[tuple[int, int], list[int]]] = {}
-    for run in runs:
+    for run in (run for run in board.runs if run.state != "finished"):
         rows.setdefault((run.state, run.entry, run.dataset), {}).setdefault(run.pair, []).append(run.seed)
     lines = []
     for (state, label, dataset), pairs in sorted(rows.items()):
-        found = (
+        every = set(pairs) == set(board.pairs_of(dataset)) and all(len(s) == len(board.seeds) for s in pairs.values())
+        found = [
             f"{_pair(pair)} (seed{'s' * (len(seeds) > 1)} {', '.join(map(str, sorted(seeds)))})"
             for pair, seeds in pairs.items()
-        )
-        lines.append(f"{state}: {label} on {dataset}: {', '.join(found)}")
+        ]
+        lines.append(f"{state}: {label} on {dataset}: {'every pair' if every else ', '.join(found)}")
     return lines
 
 
@@ -159,6 +160,8 @@ def _standings_section(board: Leaderboard) -> list[str]:
     heads = [_sorter("method", "ascending")]
     if several:
         heads.append(_sorter("data set", "ascending", kind="text"))
+    if _several_backbones(board):
+        heads.append(_sorter("network", "ascending", kind="text"))
     for name in columns:
         if name == "rank":
             heads.append(_sorter("average rank", "ascending"))
@@ -186,6 +189,10 @@ def _standings_section(board: Leaderboard) -> list[str]:
     ]
 
 
+def _several_backbones(board: Leaderboard) -> bool:
+    return len({entry.backbone for entry in board.entries}) > 1
+
+
 def _sorter(label: str, first: str, now: str = "none", kind: str = "number") -> str:
     """A head that sorts; `first` is the direction of the first click."""
     button = f'<button type="button">{escape(label)}</button>'
@@ -198,6 +205,9 @@ def _standing_row(board: Leaderboard, standing: EntryStanding, columns: Sequence
     cells = [_name_cell(entry, standing)]
     if len(board.datasets) > 1:
         cells.append(f'<td class="text" data-value="{escape(standing.dataset)}">{escape(standing.dataset)}</td>')
+    if _several_backbones(board):
+        network = escape(entry.backbone or "none")
+        cells.append(f'<td class="text" data-value="{network}">{network}</td>')
     for name in columns:
         score = standing.scores.get(name)
         if name == "rank":

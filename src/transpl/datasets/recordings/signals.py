@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
-from transpl.datasets.recordings.tables import CSV, has_suffix, require_columns
+from transpl.datasets.recordings.tables import CSV, NAME_CHANNELS, has_suffix, require_columns
 
 MAX_BAD = 0.05  # share of the filled cells of a channel that may not be numbers
 
@@ -83,7 +83,7 @@ def choose_channels(
             raise invalid(path.name, expected="a numeric column", got=present, advice=advice)
     else:
         for column in channels:
-            require_columns(frame, path, "Name the channels that all files have (--channels).", channels=column)
+            require_columns(frame, path, NAME_CHANNELS, channels=column)
         if not channels or set(channels) & set(roles) or len(set(channels)) < len(channels):
             expected = "one or more columns, each once and none of them the domain, group, label or time"
             raise invalid("channels", expected=expected, got=list(channels), advice="Name only signals.")

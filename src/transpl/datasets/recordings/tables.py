@@ -27,6 +27,7 @@ CSV = tuple(f"{suffix}{packed}" for suffix in (".csv", ".tsv", ".txt") for packe
 COLUMNAR = (".parquet", ".pq", ".feather", ".arrow")  # what a column holds is known
 TABLES = (*CSV, *COLUMNAR, *ARRAYS)
 _CHUNK_ROWS = 200_000
+NAME_CHANNELS = "Name the channels that all files have (--channels)."
 _ADVICE = "Check the columns of your file."
 _COMMA_NUMBER = r"^\s*([-+]?\d*),(\d+(?:[eE][-+]?\d+)?)\s*$"
 _WHOLE_NUMBER = re.compile(r"(-?[0-9]+)\.0*")  # with decimals that are all zero

@@ -13,7 +13,7 @@ from transpl._utils.errors import first_repeated, invalid, unreadable_file
 from transpl._utils.files import npz_keys, read_npz
 from transpl.datasets.prepared import as_names, as_str
 from transpl.datasets.recordings.array_files import ARRAYS, Arrays, read_arrays
-from transpl.datasets.recordings.tables import Text, as_text, has_suffix
+from transpl.datasets.recordings.tables import NAME_CHANNELS, Text, as_text, has_suffix
 from transpl.windows import as_windows, name_channels
 
 _KEYS = ("X", "y", "domain", "group", "class_names", "channel_names")
@@ -139,5 +139,5 @@ def _channel_indices(present: tuple[str, ...], named: bool, channels: Sequence[s
         if not named and len(channels) == len(present):
             return list(range(len(present)))
     expected = f"channels of {path.name} ({', '.join(present)}), each once"
-    advice = "Name the channels that all files have (--channels)." if named else "Save their names as channel_names."
+    advice = NAME_CHANNELS if named else "Save their names as channel_names."
     raise invalid("channels", expected=expected, got=list(channels), advice=advice)

@@ -116,7 +116,7 @@
     const set = data.sets[byId("heat-set").value], metric = data.metrics[byId("heat-metric").value];
     const cells = set.cells[byId("heat-metric").value];
     const room = byId("heat").parentElement.clientWidth, narrow = room < NARROW;
-    const most = narrow ? 18 : 34;
+    const most = narrow ? 18 : 44;
     const names = set.rows.map((name) => cut(name, most));
     const left = 16 + LETTER * Math.max(...names.map((name) => name.length));
     const right = narrow ? 10 : 80;
