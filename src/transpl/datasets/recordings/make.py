@@ -119,6 +119,7 @@ def prepare_recordings(
     check_int("seed", seed, least=0)
     domain_from = _domain_rule(domain_col, domain_from)
     npz = prepared_path(name, home)
+    refuse_to_replace(npz, force)  # before anything is read; again below, when nobody else can write
     root = Path(folder)
     tables = find_tables(root)
     names = None if channels is None else tuple([channels] if isinstance(channels, str) else channels)
