@@ -234,7 +234,7 @@ def test_resampling_is_linear_and_only_where_asked_or_needed(folder: Path) -> No
     assert "Samples (at 25 per second)" in " ".join(read_card(npz)["notes"])
     usual = load_prepared(make(folder, time_col="t", channels="v", force=True)).X
     np.testing.assert_allclose(np.diff(usual[:, 0], axis=1), 3 * np.diff(t).mean(), rtol=0.05)  # uneven times
-    frame = pd.DataFrame({"t": np.arange(400) * 0.02 + 0.003 * (np.arange(400) % 2), "v": t, "label": "sit"})
+    frame = pd.DataFrame({"t": np.arange(400) * 0.02 + 0.002 * (np.arange(400) % 2), "v": t, "label": "sit"})
     frame.to_csv(folder / "a.csv", index=False)
     raw = load_prepared(make(folder, time_col="t", channels="v", force=True)).X
     assert np.isin(raw, t.astype(np.float32)).all()  # even enough to be left as it is

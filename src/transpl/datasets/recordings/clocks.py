@@ -22,7 +22,7 @@ SAME_RATE = 1.1  # sampling rates that differ by a smaller factor count as equal
 _TOLERANCE = MAX_BRIDGED + 1.5  # a step longer than this many usual ones is a gap
 _EVEN = 0.25  # of a usual step: an even clock is seldom further from a whole number of steps
 _SELDOM = 0.1
-_EXACT = 0.01  # a mean step this close to the median one is the median one, which is a rounder number
+_VAGUE = 3 * 1.25 * 1.48  # standard errors of a median, by the median distance from it
 _COARSE = 0.05  # share of rows with the time of the row before, above which the clock is coarser than the rows
 _BORN, _OVER = 3.15e8, 4.1e9  # seconds since 1970 that are dates: 1980 to 2100
 _NEXT_UNIT = 1000  # milliseconds in a second
@@ -47,8 +47,8 @@ class Clock(NamedTuple):
 def measure_clock(times: Floats, gap: float | None = None) -> Clock:
     """Measure a clock; `gap` replaces the longest step that is no gap.
 
-    The usual step is the median of the forward steps; on an uneven clock it is their mean, with samples that are
-    missing counted.
+    The usual step is the mean of the forward steps, with the samples that are missing counted. On an uneven clock they
+    are counted only if the mean is further from the median than chance explains, as many steps look like two then.
     """
     steps = np.diff(times)
     forward = steps[steps > 0]
@@ -56,12 +56,11 @@ def measure_clock(times: Floats, gap: float | None = None) -> Clock:
         return Clock(math.nan, 0.0 if gap is None else gap, coarse=len(steps) > 0)
     usual = float(np.median(forward))
     short = forward[forward <= _TOLERANCE * usual]
-    samples = np.round(short / usual)
-    mean = float(short.sum() / max(samples.sum(), 1))
-    if abs(mean / usual - 1) > _EXACT:
-        usual = mean
     ratio = short / usual
     even = bool((np.abs(ratio - np.maximum(np.round(ratio), 1)) > _EVEN).mean() <= _SELDOM)
+    vague = _VAGUE * float(np.median(np.abs(short - usual))) / math.sqrt(len(short))
+    is_whole = not even and abs(short.mean() - usual) <= vague
+    usual = float(short.sum() / (len(short) if is_whole else max(np.round(ratio).sum(), 1)))
     coarse = bool((steps == 0).mean() > _COARSE)
     return Clock(usual, _TOLERANCE * usual if gap is None else gap, even, coarse)
 

@@ -22,6 +22,7 @@ from transpl._utils.files import require_regular
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
 from transpl.datasets.recordings.clocks import UNITS, Floats, seconds_column
 from transpl.datasets.recordings.cutter import Sizes
+from transpl.datasets.recordings.long_layout import from_long
 from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
 from transpl.datasets.recordings.remarks import (
     Account,
@@ -249,6 +250,9 @@ def _from_table(
         raise invalid("time_col", expected="a column with no other role", got=repr(columns.time_col), advice=advice)
     if frame.empty:
         raise unreadable_file(path, problem="no rows", advice="Write one row per time step.")
+    if columns.time_col is not None:
+        frame, long = from_long(frame, path, [name for name in columns if name])
+        warnings += long
     names, unused = choose_channels(frame, path, [column for column in columns if column], channels)
     signals = SignalReader(path, names)
     values = signals.read(frame)

@@ -176,7 +176,8 @@ def _read_csv(path: Path, dialect: Dialect, text: Sequence[str], exact: bool) ->
 def _check_header(path: Path, dialect: Dialect) -> None:
     """Raise if two columns have the same name, which pandas would rename, or if there are no names."""
     names = [name for name in read_header(path, dialect) if name]
-    if names and all(is_number(name, dialect) for name in names):
+    numbers = [name for name in names if is_number(name, dialect)]
+    if 2 * len(numbers) > len(names) and not all(name.isdecimal() for name in numbers):  # columns may be counted
         problem = f"its first line has numbers, not names ({', '.join(names[:3])})"
         raise unreadable_file(path, problem=problem, advice="Let the first line name all columns.")
     refuse_repeated(path, names)

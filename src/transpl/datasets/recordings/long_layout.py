@@ -1,0 +1,62 @@
+"""Tables with a row per time and channel, turned into a row per time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from transpl._utils.errors import invalid
+
+_MOST_WORDS = 200
+_TURNS = 0.5  # share of the rows whose word differs from the row before, where channels take turns
+
+
+def from_long(frame: pd.DataFrame, path: Path, roles: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Give every channel a column of its own if a table has one column of numbers and one that names the channel.
+
+    roles : columns of time, domain, recording and label; a table is long only if every word of another column of text
+        occurs once with each of their combinations
+    """
+    found = [name for name in roles if name in frame.columns]
+    others = [name for name in frame.columns if name not in found]
+    numbers = [name for name in others if pd.api.types.is_numeric_dtype(frame[name])]
+    for column in others:
+        if not _is_text(frame[column]):
+            continue
+        words = frame[column].nunique()
+        if not 2 <= words <= _MOST_WORDS:
+            continue
+        if not _tells_apart(frame, found, column, words):
+            changes = (frame[column].to_numpy()[1:] != frame[column].to_numpy()[:-1]).mean()
+            if len(numbers) == 1 and changes > _TURNS:
+                return frame, [
+                    f"{column!r} changes from row to row; if it names the channel, write one column for each."
+                ]
+            continue
+        if len(numbers) == 1:
+            wide = frame.pivot(index=found, columns=column, values=numbers[0]).reset_index()
+            names = ", ".join(map(str, sorted(frame[column].unique())))
+            return wide.rename_axis(columns=None), [f"the words of {column!r} are taken as channels ({names})."]
+        raise invalid(
+            path.name,
+            expected="one row per time in each recording",
+            got=f"{words} rows that {column!r} tells apart",
+            advice=f"If {column!r} names people or recordings, say so (--domain-col, --group-col); if it names "
+            "sensors, write a column for each of their channels.",
+        )
+    return frame, []
+
+
+def _tells_apart(frame: pd.DataFrame, roles: list[str], column: str, words: int) -> bool:
+    """Whether every word occurs once with each combination of the other roles."""
+    if len(frame) % words:
+        return False
+    moments = len(frame[roles].drop_duplicates())
+    return moments * words == len(frame) and not frame.duplicated([*roles, column]).any()
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    return not pd.api.types.is_numeric_dtype(column) and all(isinstance(word, str) for word in column)
