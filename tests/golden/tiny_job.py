@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,23 +82,26 @@ def method_results() -> dict[str, Any]:
     return results
 
 
-def outputs() -> dict[str, Any]:
-    """Everything compared: tables, scores, the files of a model folder."""
-    found: dict[str, Any] = {"methods": method_results()}
+def adapt_results(variant: str) -> dict[str, Any]:
+    """Tables, scores and the files of a model folder of a job."""
     with tempfile.TemporaryDirectory() as temporary:
-        for variant in ("plus", "paper"):
-            out = adapt_job(Path(temporary), variant)
-            table = pd.read_csv(out / "predictions.csv")
-            found[f"adapt {variant}"] = {
-                "files": sorted(file_name(path, out) for path in out.rglob("*") if path.is_file()),
-                "predictions": table.to_dict(orient="list"),
-                "predictions.csv sha256": sha256((out / "predictions.csv").read_bytes()),
-                "weights sha256": [sha256(path.read_bytes()) for path in sorted((out / "model").glob("*.safetensors"))],
-                "metrics": json.loads((out / "metrics.json").read_text()),
-                "model.json keys": sorted(json.loads((out / "model" / "model.json").read_text())),
-                "shift": json.loads((out / "shift.json").read_text()),
-            }
-    return found
+        out = adapt_job(Path(temporary), variant)
+        return {
+            "files": sorted(file_name(path, out) for path in out.rglob("*") if path.is_file()),
+            "predictions": pd.read_csv(out / "predictions.csv").to_dict(orient="list"),
+            "predictions.csv sha256": sha256((out / "predictions.csv").read_bytes()),
+            "weights sha256": [sha256(path.read_bytes()) for path in sorted((out / "model").glob("*.safetensors"))],
+            "metrics": json.loads((out / "metrics.json").read_text()),
+            "model.json keys": sorted(json.loads((out / "model" / "model.json").read_text())),
+            "shift": json.loads((out / "shift.json").read_text()),
+        }
+
+
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "methods": method_results,
+    "adapt plus": partial(adapt_results, "plus"),
+    "adapt paper": partial(adapt_results, "paper"),
+}
 
 
 def file_name(path: Path, folder: Path) -> str:
@@ -117,7 +122,7 @@ def digests(found: dict[str, Any]) -> dict[str, str]:
 
 
 def main() -> None:
-    found = outputs()
+    found = {name: make() for name, make in PARTS.items()}
     if sys.argv[1:] == ["write"]:
         GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
     for name, digest in digests(found).items():

@@ -58,9 +58,7 @@ class Browser:
         self.resize(width, height)
         self.prefer("dark" if dark else "light")
         self._go("about:blank")  # so that another fragment is a new page too
-        self.call(
-            "Page.resetNavigationHistory"
-        )  # a full one forgets pages that a script left, as those of a test on Back
+        self.call("Page.resetNavigationHistory")  # a full one drops entries that scripts made
         self.problems, self.requests = [], []
         self._go(path.absolute().as_uri() + fragment)
 
