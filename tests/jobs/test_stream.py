@@ -236,7 +236,7 @@ FILES = {
     "half-written": (half_written, "not a .npy file, or damaged"),
     "empty": (lambda path: path.write_bytes(b""), "not a .npy file, or damaged"),
     "text": (lambda path: path.write_text("ax,ay\n1,2\n"), "not a .npy file, or damaged"),
-    "a folder": (lambda path: path.mkdir(), "not a .npy file, or damaged"),
+    "a folder": (lambda path: path.mkdir(), "a folder, not a file"),
     "pickled": (saved(np.array([{}, 1], dtype=object)), "not a .npy file, or damaged"),
     "an npz": (lambda path: np.savez(path.open("wb"), X=X), "several arrays"),
     "four axes": (saved(X[None]), r"expected an array \(n, channels, time\), got shape"),
@@ -251,6 +251,14 @@ FILES = {
     "text array": (saved(np.full((3, 2, 32), "a")), "expected numbers"),
     "complex": (saved(X * 1j), "Complex data not supported"),
 }
+
+
+@pytest.mark.parametrize("name", ["day.csv", "day.parquet", "day.npz"])
+def test_recordings_are_sent_to_the_command_that_reads_them(model, tmp_path, name):
+    (tmp_path / name).write_text("ax,ay\n1,2\n")
+    with pytest.raises(InputError, match="transpl predict"):
+        label_windows(model, tmp_path / name, tmp_path / "out")
+    assert not (tmp_path / "out" / "progress.json").exists()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
