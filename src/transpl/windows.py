@@ -258,6 +258,8 @@ def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_le
         windows = _from_array(X, name)
     if n_channels is not None and windows.n_channels != n_channels:
         expected, advice = f"{n_channels} channel(s), as in fit", "Pass the same channels in the same order."
+        if windows.values.shape[2] == n_channels and not windows.ragged:
+            advice = "They seem to be (n, time, channels): pass X.transpose(0, 2, 1)."
         raise invalid(name, expected=expected, got=windows.n_channels, advice=advice)
     shortest = int(windows.lengths.min())
     if shortest < min_length:

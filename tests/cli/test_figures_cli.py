@@ -54,6 +54,14 @@ def test_a_job_folder_has_every_figure(folder, monkeypatch, capsys, name):
         assert (data["window"], data["channel"]) == (5, "channel_1")
 
 
+def test_what_is_to_be_seen_as_json(folder, monkeypatch, capsys):
+    code, said = figure(monkeypatch, capsys, "alignment", folder, "--json")
+    assert code == 0, said.err
+    found = json.loads(said.out)
+    assert found["findings"]
+    assert found["page"] == str(folder / "figures" / "alignment.html")
+
+
 def one_line_error(said):
     (line,) = said.err.splitlines()
     assert line.startswith("error: ")

@@ -26,6 +26,14 @@ def test_the_list_has_a_row_per_method(monkeypatch, capsys):
     assert "Sun and Saenko 2016" in row
 
 
+def test_in_a_narrow_terminal_a_method_is_still_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert transpl(monkeypatch, "methods") == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == list(names())
+    assert max(map(len, rows)) <= 80
+
+
 def test_one_method_with_settings_and_presets(monkeypatch, capsys):
     assert transpl(monkeypatch, "methods", "deepcoral") == 0
     said = capsys.readouterr().out

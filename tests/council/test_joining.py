@@ -466,3 +466,15 @@ def test_a_higher_goal_never_makes_less_sure():
     scores = np.random.default_rng(0).normal(0, 5, (50, K))
     found = [sharpness_for(scores, wanted) for wanted in np.linspace(0.2, 1, 9)]
     assert found == sorted(found)
+
+
+def test_the_last_bits_of_an_answer_decide_nothing():
+    """Windows computed one at a time differ in them; at the limit of certainty all answers are the same number."""
+    rng = np.random.default_rng(0)
+    answers = ANSWERS.copy()
+    certain = np.maximum(np.eye(K)[TRUTH[::2]], 1e-6)
+    answers[:, ::2] = certain / certain.sum(axis=1, keepdims=True)  # half: one threshold lies among them
+    model, _ = join(answers, EVEN)
+    for _ in range(5):
+        rounded = answers * (1 + 1e-12 * rng.uniform(-1, 1, answers.shape))
+        np.testing.assert_array_equal(model.evidence(rounded), model.evidence(answers))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from conftest import make_waves
+from conftest import TINY, make_waves
 from sklearn import config_context, get_config, set_config
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, matthews_corrcoef
@@ -52,14 +52,20 @@ def test_cross_validation_leaves_out_one_person_at_a_time(data):
     assert (labels == y).mean() > 0.9
 
 
-def test_a_search_over_witnesses_and_over_a_parameter_of_the_paper(data):
+@pytest.mark.parametrize(
+    ("fixed", "name", "values"),
+    [
+        ({"views": ("recorded",)}, "witnesses", [("linear",), ("codes", "linear")]),
+        ({**TINY, "variant": "paper", "max_epochs": 1}, "prior_temperature", [0.5, 2.0]),
+    ],
+)
+def test_a_search_over_a_parameter_of_each_variant(data, fixed, name, values):
     X, y, person = data
-    grid = {"witnesses": [("linear",), ("codes", "linear")], "prior_temperature": [0.5, 2.0]}
-    search = GridSearchCV(TransPL(views=("recorded",)), grid, cv=GroupKFold(3), error_score="raise")
+    search = GridSearchCV(TransPL(**fixed), {name: values}, cv=GroupKFold(3), error_score="raise")
     search.fit(X, y, groups=person)
-    assert len(search.cv_results_["params"]) == 4
-    assert search.best_params_["witnesses"] in grid["witnesses"]
-    assert search.best_estimator_.fitted_params_["prior_temperature"] in grid["prior_temperature"]
+    assert len(search.cv_results_["params"]) == 2
+    assert search.best_params_[name] in values
+    assert np.array_equal(search.best_estimator_.fitted_params_[name], search.best_params_[name])
     assert search.predict(X[:3]).shape == (3,)
 
 

@@ -255,6 +255,14 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize("name", ["day.csv", "day.parquet", "day.npz"])
+def test_recordings_are_sent_to_the_command_that_reads_them(model, tmp_path, name):
+    (tmp_path / name).write_text("ax,ay\n1,2\n")
+    with pytest.raises(InputError, match="transpl predict"):
+        label_windows(model, tmp_path / name, tmp_path / "out")
+    assert not (tmp_path / "out" / "progress.json").exists()
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(("write", "message"), FILES.values(), ids=FILES.keys())
 def test_files_that_hold_no_windows_are_refused_and_leave_nothing(model, tmp_path, write, message):

@@ -100,6 +100,7 @@ def figure(
             rich_help_panel=FIGURE,
         ),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Draw a figure of the paper from saved results: a page to open, its data as JSON, and what is to be seen.
 
@@ -119,6 +120,9 @@ def figure(
     options = {"window": window, "channel": channel, "noise": levels, "noise_seeds": noise_seeds}
     options |= {"order": order, "delay": delay, "context": context}
     made = make_figure(name, folder, choice, log, **options)
+    if as_json:
+        print_json({"findings": list(made.findings), "page": str(made.page)})
+        return
     for sentence in made.findings:
         typer.echo(sentence)
     typer.echo(f"open {made.page}")
@@ -153,7 +157,7 @@ def methods(
 
 def _method_table(methods: list[dict[str, str]]) -> RenderableType:
     columns = ("name", "family", "needs", "reference")
-    return _table(columns, [[each[column] for column in columns] for each in methods])
+    return _table(columns, [[each[column] for column in columns] for each in methods], one_line=True)
 
 
 def _method_view(method: dict[str, Any]) -> list[RenderableType]:
@@ -175,16 +179,17 @@ def _method_view(method: dict[str, Any]) -> list[RenderableType]:
     return [*parts, Text(), _table(("preset", "data set", "values"), presets)] if presets else parts
 
 
-def _table(columns: Sequence[str], rows: list[list[str]]) -> RenderableType:
-    """Rows of text; the first two columns are never broken."""
+def _table(columns: Sequence[str], rows: list[list[str]], *, one_line: bool = False) -> RenderableType:
+    """Rows of text; the first two columns are never broken. With `one_line` the others end in an ellipsis instead."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(column, no_wrap=position < 2, overflow="fold", style="bold" if position == 0 else None)
+    shorten: dict[str, Any] = {"no_wrap": True, "overflow": "ellipsis"} if one_line else {}
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell, **(shorten if i > 1 else {})) for i, cell in enumerate(row)))
     return table
 
 

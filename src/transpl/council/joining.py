@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 LEVELS = 3  # of certainty
+# Log margins closer than this are alike. Answers at the limit of certainty differ in their last bits alone, and these
+# depend on which windows are computed together.
+_ALIKE = 1e-4
 _ROUNDS = 60
 _CONVERGED = 1e-6
 _ANY_SYMBOL = 0.3  # \alpha: pseudo-windows for every class that a seat may name
@@ -63,7 +66,7 @@ class VoteModel:
     Attributes
     ----------
     thresholds : (S, LEVELS - 1) array
-        Log margins that separate hesitant from certain answers.
+        Log margins above which an answer counts as more certain: thirds of the target's, and a little more.
     weights : (S,) array
         w.
     confusions : (S, K, K * LEVELS) array
@@ -185,7 +188,7 @@ def join(
         before, q = q, _override(np.exp(log_q), known)
         if np.abs(q - before).max() < _CONVERGED:
             break
-    return replace(model, accuracies=_accuracies(answers, q)), q
+    return replace(model, thresholds=thresholds + _ALIKE, accuracies=_accuracies(answers, q)), q
 
 
 def symbols_of(answers: Floats, thresholds: Floats) -> Ints:

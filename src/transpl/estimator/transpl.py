@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -26,6 +25,7 @@ from transpl.estimator.parameters import (
     check_mode,
     default_mode,
     document_parameters,
+    warn_unused,
 )
 from transpl.estimator.persistence import (
     SAVED,
@@ -47,6 +47,7 @@ from transpl.estimator.validation import (
     seed_of,
     target_rows,
     to_python,
+    warn_layout,
     warn_truncated_tail,
 )
 from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
@@ -259,6 +260,8 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise invalid(
                 "X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too."
             )
+        warn_unused(self)
+        warn_layout(windows, "X")
         rows, validation = np.flatnonzero(~is_target), None
         if X_val is not None:
             held_out = self._windows(X_val, "X_val", n_channels=windows.n_channels, min_length=method.shortest_window)
@@ -457,6 +460,8 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         float
         """
+        from sklearn.metrics import accuracy_score  # loads slowly, and labelling needs none of it
+
         return float(accuracy_score(y, self.predict(X, groups=groups, smooth=smooth), sample_weight=sample_weight))
 
     @one_thread_at_a_time

@@ -19,6 +19,7 @@ from transpl.windows import UNKNOWN, Labelled, Windows, plain_array
 
 HOLDOUT_SHARE = 0.3
 _LARGEST_SEED = 2**32 - 1  # numpy's limit
+_SHORT = 16  # time steps; a window needs more
 _NEAR_ONE = 0.02  # shares that people round
 
 
@@ -28,6 +29,17 @@ def warn_truncated_tail(windows: Windows, patch_length: int, name: str) -> None:
     if rest:
         warnings.warn(
             f"{name}: the last time steps of a window (up to {rest}) fill no patch of {patch_length} and are ignored.",
+            stacklevel=3,
+        )
+
+
+def warn_layout(windows: Windows, name: str) -> None:
+    """Warn about windows that may be (n, time, channels)."""
+    D, T = windows.values.shape[1:]
+    if T < _SHORT <= D:
+        warnings.warn(
+            f"{name}: {D} channels of {T} time steps. Windows are (n, channels, time); if these are (n, time, "
+            "channels), pass X.transpose(0, 2, 1).",
             stacklevel=3,
         )
 

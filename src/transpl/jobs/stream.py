@@ -29,6 +29,7 @@ from transpl.windows import BATCH, CHUNK, Windows, as_windows
 
 _FORMAT = "transpl-labels-2"
 _COUNTED_AT_ONCE = 1 << 20
+_RECORDINGS = {".csv", ".tsv", ".gz", ".parquet", ".pq", ".npz"}  # what other commands read
 _ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy")
 _AFRESH = "Choose another folder, or delete this one to start afresh."
 
@@ -133,6 +134,12 @@ class _WindowFile:
     def __init__(self, X: NDArray | str | os.PathLike[str], model: TransPL) -> None:
         self._X, self._model = X, model
         self._name = Path(X).name if isinstance(X, str | os.PathLike) else "X"
+        if isinstance(X, str | os.PathLike) and Path(X).suffix in _RECORDINGS:
+            problem, advice = (
+                "recordings, not a .npy file of windows",
+                f"transpl predict --model MODEL --input {X} labels them.",
+            )
+            raise unreadable_file(X, problem=problem, advice=advice)
         array = self._array()
         if array.ndim not in (2, 3) or len(array) == 0:
             as_windows(array, name=self._name)  # says what is wrong with it

@@ -153,7 +153,7 @@ def _moved_most(saved: SavedJob) -> str:
     if f"{most.distance:.3f}" == f"{least.distance:.3f}":
         return f"All changed equally{hardly} (distance {most.distance:.3f}, where 0 is unchanged)."
     return (
-        f"<b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is "
+        f"The patterns of <b>{escape(most.name)}</b> changed most{hardly} (distance {most.distance:.3f}, where 0 is "
         f"unchanged), {escape(least.name)} least ({least.distance:.3f})."
     )
 
