@@ -13,6 +13,7 @@ Lines of earlier versions have only dataset, row, pair, seed and scores: tables 
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from transpl._utils.errors import InputError, unreadable_file
-from transpl._utils.files import write_text
+from transpl._utils.errors import InputError, first_repeated, unreadable_file
+from transpl._utils.files import third_party, write_text
 from transpl._utils.locks import file_lock
 from transpl.benchmark.measures import has_metric, metric_value
 from transpl.benchmark.plan import Plan, RunSpec, run_identity, settings_of, settings_without_seed
@@ -99,18 +100,19 @@ def line_of(spec: RunSpec, result: Result, names: RowNames) -> Line:
 
 def read_lines(path: Path) -> list[Line]:
     """The lines of a file, every value as it is written; a file that has none of our columns is refused."""
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
-        raise unreadable_file(path, problem=f"not readable as CSV ({error})", advice="Write it again.") from None
-    missing = [name for name in KEYS if name not in table]
+    with third_party(path, "not readable as CSV", "Write it again."):
+        # Not by pandas, which takes minutes for a header of very many equal names.
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            columns, *rows = [row for row in csv.reader(stream, strict=True) if row] or [[]]
+        if twice := first_repeated(columns):
+            raise ValueError(f"column {twice} twice")
+        if odd := [i for i, row in enumerate(rows, start=2) if len(row) != len(columns)]:
+            raise ValueError(f"row {odd[0]} is not as long as the header")
+    missing = [name for name in KEYS if name not in columns]
     if missing:
         problem = f"not a file of runs: no column {', '.join(missing)}"
         raise unreadable_file(path, problem=problem, advice="`transpl bench --save-lines` writes such files.")
-    columns = [str(name) for name in table]
-    return [dict(zip(columns, values, strict=True)) for values in table.to_numpy().tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def finished_runs(paths: Iterable[Path]) -> set[str]:
