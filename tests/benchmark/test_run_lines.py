@@ -145,6 +145,10 @@ def test_files_that_hold_no_runs_are_refused(tmp_path):
     path.write_text(OLD.strip() + ",seed\n")
     with refusal(path, "seed twice"):
         read_lines(path)
+    for scores in ("nan,1,1,1", "1,-1,1,1", "1,1,100.1,1", "1,1,1,inf", "1,1,1,1e300"):
+        path.write_text(OLD + f"small,no-adapt,0-1,0,{scores},\n")
+        with refusal(path, "line 2"):
+            runs_of_lines(path)
     path.write_text(OLD + "small,no-adapt\n")
     with refusal(path, "row 2"):
         read_lines(path)

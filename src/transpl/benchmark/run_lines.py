@@ -47,6 +47,7 @@ _OF_TEST = ("accuracy", "macro_f1", "calibration_error", "binary_f1")
 _OF_LABELS = ("accuracy", "macro_f1")
 _OF_CODES = ("mse", "dead_codes")
 _DECIMALS = 3
+_LONGEST = 1e9  # seconds
 
 Line = dict[str, str]
 RowNames = Mapping[tuple[str, str, str], str]  # (data set, digest of method and settings, goal) -> row
@@ -179,11 +180,16 @@ def identity_of_row(label: str) -> str:
 
 
 def _parse(line: Line) -> LineRun:
-    def number(name: str) -> float | None:
-        return float(line[name]) if line.get(name) else None
+    def number(name: str, most: float = _LONGEST) -> float | None:
+        if not line.get(name):
+            return None
+        value = float(line[name])
+        if not 0 <= value <= most:
+            raise ValueError(f"{name}: {value} is not in 0..{most:g}")
+        return value
 
     def scores(names: Iterable[str], prefix: str = "") -> dict[str, float]:
-        given = {name: number(prefix + name) for name in names}
+        given = {name: number(prefix + name, 100) for name in names}
         return {name: value / 100 for name, value in given.items() if value is not None}
 
     source, target = parse_pair(line["pair"])
