@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -136,8 +137,26 @@ def test_files_that_hold_no_runs_are_refused(tmp_path):
     with refusal(path, "dataset"):
         read_lines(path)
     path.write_bytes(b"")
+    with refusal(path, "dataset"):
+        read_lines(path)
+    path.write_bytes(OLD.encode("utf-16"))
     with refusal(path, "CSV"):
         read_lines(path)
+    path.write_text(OLD.strip() + ",seed\n")
+    with refusal(path, "seed twice"):
+        read_lines(path)
+    for scores in ("nan,1,1,1", "1,-1,1,1", "1,1,100.1,1", "1,1,1,inf", "1,1,1,1e300"):
+        path.write_text(OLD + f"small,no-adapt,0-1,0,{scores},\n")
+        with refusal(path, "line 2"):
+            runs_of_lines(path)
+    path.write_text(OLD + "small,no-adapt\n")
+    with refusal(path, "row 2"):
+        read_lines(path)
+    path.unlink()
+    os.mkfifo(path)
+    with refusal(path, "pipe"):
+        read_lines(path)
+    path.unlink()
     path.write_text(OLD + "small,no-adapt,0-1,0,high,51.862,27.621,0.0,\n")
     with refusal(path, "line 2"):
         runs_of_lines(path)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,10 +36,14 @@ from transpl.benchmark import (
     runs_as_csv,
     status_lines,
 )
+from transpl.benchmark.leaderboard import leaderboard_of_lines
+from transpl.benchmark.run_lines import add_lines, line_of, row_names
 from transpl.datasets import make_shifted
 from transpl.datasets.prepared import save_prepared
+from transpl.jobs import stream
 from transpl.jobs.folder import write_table
 from transpl.jobs.review import review_job
+from transpl.markov import TransitionCounts
 from transpl.report import write_leaderboard, write_report
 from transpl.report.figures import make_figure
 
@@ -171,6 +177,52 @@ def draw_results(folder: Path) -> None:
     make_figure("likelihoods", folder / "out")
 
 
+@cache
+def half_labelled() -> dict[str, bytes]:
+    """The files of a folder that `label` left when it was interrupted."""
+    home = Path(tempfile.mkdtemp(prefix="fuzz-labels-"))
+    save_rows = stream.write_rows
+
+    def interrupt(path: Path, first: int, rows: Any) -> None:
+        save_rows(path, first, rows)
+        if first and path.name.startswith("labels"):
+            raise KeyboardInterrupt
+
+    stream.write_rows = interrupt  # type: ignore[attr-defined]
+    try:
+        with suppress(KeyboardInterrupt):
+            stream.label_windows(model_of_labels(), WINDOWS, home / "labels", adapt=True, chunk=1)
+    finally:
+        stream.write_rows = save_rows  # type: ignore[attr-defined]
+    return {path.name: path.read_bytes() for path in (home / "labels").iterdir() if path.name != ".lock"}
+
+
+WINDOWS = np.random.default_rng(0).normal(size=(300, 3, 32)).astype(np.float32)
+
+
+@cache
+def model_of_labels() -> TransPL:
+    return TransPL.load(saved_model("paper", "markov"))
+
+
+def write_half_labelled(folder: Path) -> None:
+    (folder / "labels").mkdir()
+    for name, content in half_labelled().items():
+        (folder / "labels" / name).write_bytes(content)
+
+
+@target("label", write=write_half_labelled)
+def label_on(folder: Path) -> None:
+    found = stream.label_windows(model_of_labels(), WINDOWS, folder / "labels", adapt=True)
+    assert found.windows_per_class().sum() == len(WINDOWS)
+
+
+@target("counts", write=lambda folder: (folder / "counts.npz").write_bytes(half_labelled()["target_counts.npz"]))
+def read_counts(folder: Path) -> None:
+    counts = TransitionCounts.load(folder / "counts.npz")
+    assert np.isfinite(counts.probabilities()).all()
+
+
 @target("review", write=write_list, damage=["few.csv"])
 def review_again(folder: Path) -> None:
     listed = review_job(folder / "out", 5, earlier=folder / "few.csv")
@@ -224,6 +276,22 @@ def restore_a_run(folder: Path) -> None:
     for spec in plans().runs():
         method, pair = restore_run(spec, folder)
         assert np.isfinite(method.predict_proba(pair.test)).all()
+
+
+def write_lines(folder: Path) -> None:
+    write_bench(folder / "bench")
+    store, plan = Store(folder / "bench"), plans()
+    finished = [(spec, result) for spec, result in store.known().values() if result is not None]
+    add_lines(folder / "runs.csv", [line_of(spec, result, row_names([plan])) for spec, result in finished])
+    shutil.rmtree(folder / "bench")
+
+
+@target("lines", write=write_lines, damage=["runs.csv"])
+def read_run_lines(folder: Path) -> None:
+    render(paper_table_from(folder / "runs.csv", "full", ["tiny"]))
+    write_leaderboard(leaderboard_of_lines([folder / "runs.csv"]), folder)
+    runs_as_csv(folder / "runs.csv", "full", ["tiny"])
+    add_lines(folder / "runs.csv", [dict.fromkeys(("run", "row", "dataset", "pair", "seed"), "1")])
 
 
 PLAN = """

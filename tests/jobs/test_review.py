@@ -72,6 +72,35 @@ def test_the_least_confident_are_chosen(windows, n):
 # the table
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("window", "@x"),
+        ("window", 1.5),
+        ("window", 1e300),
+        ("confidence", "x"),
+        ("confidence", np.nan),
+        ("check", "=1"),
+    ],
+)
+def test_a_damaged_table_is_refused(folder, tmp_path, column, value):
+    table = pd.read_csv(folder / "predictions.csv").astype({column: object})
+    table.loc[2, column] = value
+    table.to_csv(tmp_path / "predictions.csv", index=False)
+    with refusal(tmp_path / "predictions.csv", rf"column {column}"):
+        review_job(tmp_path, 5)
+
+
+def test_a_table_without_two_classes_is_refused(folder, tmp_path):
+    table = pd.read_csv(folder / "predictions.csv")
+    table["p_a"] = 1.0
+    table[[name for name in table if not name.startswith("p_") or name == "p_a"]].to_csv(
+        tmp_path / "predictions.csv", index=False
+    )
+    with refusal(tmp_path / "predictions.csv", "column p_"):
+        review_job(tmp_path, 5)
+
+
 def test_a_job_is_reviewed_from_its_files(folder):
     table = review_job(folder, 7)
     predictions = pd.read_csv(folder / "predictions.csv", float_precision="round_trip")

@@ -302,8 +302,36 @@ def test_a_result_that_was_damaged_meanwhile_is_refused(model, file, tmp_path, m
     monkeypatch.undo()
     np.save(tmp_path / "odd.npy", X[:5, 0, 0])
     os.replace(tmp_path / "odd.npy", tmp_path / "out" / "labels.npy.part")
-    with refusal(tmp_path / "out" / "labels.npy.part", "expected shape"):
+    with refusal(tmp_path / "out" / "labels.npy.part", "expected int32 of shape"):
         label_windows(model, file, tmp_path / "out", chunk=CHUNK)
+
+
+PROGRESS = {"encoded": [1.5, "x", None, -1, N + 1], "labelled": [True, [], -1, N + 1], "finished": ["yes", 1]}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in PROGRESS.items() for value in values])
+def test_progress_that_cannot_be_is_refused(model, file, tmp_path, monkeypatch, key, value):
+    stop_after(monkeypatch, 3)
+    with pytest.raises(Killed):
+        label_windows(model, file, tmp_path / "out", chunk=CHUNK)
+    path = tmp_path / "out" / "progress.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with refusal(path):
+        label_windows(model, file, tmp_path / "out", chunk=CHUNK)
+
+
+def test_finished_labels_that_were_damaged_are_refused(model, file, tmp_path):
+    out = tmp_path / "out"
+    labels = label_windows(model, file, out).labels.copy()
+    for odd in (labels.astype(np.float64), labels[:-1]):
+        np.save(out / "labels.npy", odd)
+        with refusal(out / "labels.npy", "expected int32 of shape"):
+            label_windows(model, file, out)
+    for value in (-1, 10**9):
+        labels[3] = value
+        np.save(out / "labels.npy", labels)
+        with refusal(out / "labels.npy"):
+            label_windows(model, file, out).windows_per_class()
 
 
 def test_a_folder_that_was_deleted_under_a_run_is_left_to_whoever_begins_it_afresh(model, file, tmp_path, monkeypatch):

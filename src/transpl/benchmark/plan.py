@@ -465,6 +465,8 @@ def _check_plain(values: list[Any]) -> None:
         if n > _MOST_RUNS or not isinstance(value, _PLAIN) or (isinstance(value, float) and not math.isfinite(value)):
             got = f"more than {_MOST_RUNS}" if n > _MOST_RUNS else repr(value)
             raise invalid("plan", expected="names, numbers and lists of them", got=got, advice=_ADVICE)
+        if isinstance(value, dict) and (odd := [key for key in value if not isinstance(key, str)]):
+            raise invalid("plan", expected="names before a colon", got=repr(odd[0]), advice=_ADVICE)
         if isinstance(inner, list):
             waiting.extend(inner)
 

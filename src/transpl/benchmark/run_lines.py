@@ -13,6 +13,7 @@ Lines of earlier versions have only dataset, row, pair, seed and scores: tables 
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from transpl._utils.errors import InputError, unreadable_file
-from transpl._utils.files import write_text
+from transpl._utils.errors import InputError, first_repeated, unreadable_file
+from transpl._utils.files import third_party, write_text
 from transpl._utils.locks import file_lock
 from transpl.benchmark.measures import has_metric, metric_value
 from transpl.benchmark.plan import Plan, RunSpec, backbone_of, run_identity, settings_of, settings_without_seed
@@ -46,6 +47,7 @@ _OF_TEST = ("accuracy", "macro_f1", "calibration_error", "binary_f1")
 _OF_LABELS = ("accuracy", "macro_f1")
 _OF_CODES = ("mse", "dead_codes")
 _DECIMALS = 3
+_LONGEST = 1e9  # seconds
 
 Line = dict[str, str]
 RowNames = Mapping[tuple[str, str, str], str]  # (data set, digest of method and settings, goal) -> row
@@ -99,18 +101,19 @@ def line_of(spec: RunSpec, result: Result, names: RowNames) -> Line:
 
 def read_lines(path: Path) -> list[Line]:
     """The lines of a file, every value as it is written; a file that has none of our columns is refused."""
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise unreadable_file(path, problem="no such file", advice="Check the path.") from None
-    except (ValueError, OSError) as error:  # pandas' own errors are ValueErrors
-        raise unreadable_file(path, problem=f"not readable as CSV ({error})", advice="Write it again.") from None
-    missing = [name for name in KEYS if name not in table]
+    with third_party(path, "not readable as CSV", "Write it again."):
+        # Not by pandas, which takes minutes for a header of very many equal names.
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            columns, *rows = [row for row in csv.reader(stream, strict=True) if row] or [[]]
+        if twice := first_repeated(columns):
+            raise ValueError(f"column {twice} twice")
+        if odd := [i for i, row in enumerate(rows, start=2) if len(row) != len(columns)]:
+            raise ValueError(f"row {odd[0]} is not as long as the header")
+    missing = [name for name in KEYS if name not in columns]
     if missing:
         problem = f"not a file of runs: no column {', '.join(missing)}"
         raise unreadable_file(path, problem=problem, advice="`transpl bench --save-lines` writes such files.")
-    columns = [str(name) for name in table]
-    return [dict(zip(columns, values, strict=True)) for values in table.to_numpy().tolist()]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def finished_runs(paths: Iterable[Path]) -> set[str]:
@@ -190,11 +193,16 @@ def identity_of_row(label: str) -> str:
 
 
 def _parse(line: Line) -> LineRun:
-    def number(name: str) -> float | None:
-        return float(line[name]) if line.get(name) else None
+    def number(name: str, most: float = _LONGEST) -> float | None:
+        if not line.get(name):
+            return None
+        value = float(line[name])
+        if not 0 <= value <= most:
+            raise ValueError(f"{name}: {value} is not in 0..{most:g}")
+        return value
 
     def scores(names: Iterable[str], prefix: str = "") -> dict[str, float]:
-        given = {name: number(prefix + name) for name in names}
+        given = {name: number(prefix + name, 100) for name in names}
         return {name: value / 100 for name, value in given.items() if value is not None}
 
     source, target = parse_pair(line["pair"])

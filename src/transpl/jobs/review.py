@@ -92,9 +92,10 @@ def review_job(folder: Path, n: int, *, spread: bool = False, earlier: Path | No
         advice = "Point at a folder written by transpl adapt, or give recordings (--input)."
         raise unreadable_file(folder, problem="no predictions.csv in it", advice=advice)
     table = read_table(path, text=["domain", "group", "label", TRUE_LABEL], exact=True)  # the last bit decides ranks
-    if not {"window", "label", "confidence"} <= set(table.columns):
-        raise unreadable_file(path, problem="not written by transpl adapt", advice="Run transpl adapt again.")
     require_complete_predictions(folder, table)
+    if odd := _odd_column(table):
+        problem = f"not written by transpl adapt, or damaged (column {odd})"
+        raise unreadable_file(path, problem=problem, advice="Run transpl adapt again.")
     typed = None if earlier is None else _typed_rows(earlier, table)
     if TRUE_LABEL in table:
         table = table[as_text(table[TRUE_LABEL]) == ""].reset_index(drop=True)
@@ -135,6 +136,18 @@ def read_labels(paths: Sequence[Path], recordings: Recordings, classes: Sequence
         names = ", ".join(path.name for path in paths)
         raise invalid("labels", expected=f"a {TRUE_LABEL} in some row", got=f"none in {names}", advice="Fill some in.")
     return found
+
+
+def _odd_column(table: pd.DataFrame) -> str | None:
+    """A column of predictions that is absent or holds something else than `_list` needs; None if all are sound."""
+    if odd := sorted({"window", "label", "confidence"} - set(table.columns)):
+        return odd[0]
+    if sum(name.startswith(PROBABILITY) for name in table) < 2:
+        return f"{PROBABILITY}..."
+    numbers = {name: table[name] for name in ("window", "confidence", CHECK) if name in table}
+    sound = {name: pd.api.types.is_numeric_dtype(each) and np.isfinite(each).all() for name, each in numbers.items()}
+    sound["window"] = sound["window"] and pd.api.types.is_integer_dtype(table["window"])
+    return next((name for name, is_sound in sound.items() if not is_sound), None)
 
 
 def _check_origin(table: pd.DataFrame, known: pd.DataFrame, path: Path) -> None:

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from transpl._utils.errors import check_int, invalid, unreadable_file
+from transpl._utils.errors import InputError, check_int, invalid, unreadable_file
 from transpl._utils.files import map_npy, new_npy, read_json, remove_leftovers, write_json, write_rows
 from transpl._utils.hashing import hash_bytes
+from transpl._utils.layout import check_facts
 from transpl._utils.locks import require_held, writing
 from transpl._utils.progress import task
 from transpl.estimator import TransPL
@@ -44,8 +45,13 @@ class WindowLabels(NamedTuple):
 
     def windows_per_class(self) -> NDArray[np.int64]:
         """How many windows got each class, (K,)."""
-        K, parts = len(self.classes), _slices(0, len(self.labels), _COUNTED_AT_ONCE)
-        return sum((np.bincount(self.labels[rows], minlength=K) for rows in parts), start=np.zeros(K, np.int64))
+        K, counts = len(self.classes), np.zeros(len(self.classes), np.int64)
+        for rows in _slices(0, len(self.labels), _COUNTED_AT_ONCE):
+            part = self.labels[rows]
+            if part.min() < 0 or part.max() >= K:
+                raise unreadable_file(self.folder / "labels.npy", problem="labels that do not exist", advice=_AFRESH)
+            counts += np.bincount(part, minlength=K)
+        return counts
 
 
 def label_windows(
@@ -88,8 +94,10 @@ def _label_into(
         answer = _adapted(method, windows, run, whole_batches) if adapt else _as_it_is(method, windows)
         _label(answer, len(model.classes_), run, whole_batches)
         run.finish()
-    arrays = (map_npy(run.folder / name) for name in _ARRAYS[:2])
-    return WindowLabels(run.folder, model.classes_, *arrays)
+    n, K = len(windows), len(model.classes_)
+    labels = _map_array(run.folder / "labels.npy", (n,), np.int32)
+    probabilities = _map_array(run.folder / "probabilities.npy", (n, K), np.float32)
+    return WindowLabels(run.folder, model.classes_, labels, probabilities)
 
 
 Answer = Callable[[slice], NDArray[np.float64]]  # probabilities (rows, K)
@@ -184,6 +192,9 @@ class _WindowFile:
         raise invalid("X", expected="an array or the path of a .npy file", got=got, advice="Write it with numpy.save.")
 
 
+_STATE = {"format": str, "fingerprint": str, "encoded": int, "labelled": int, "finished": bool}
+
+
 @dataclass
 class _State:
     """How far a folder is, as `progress.json` says."""
@@ -196,13 +207,14 @@ class _State:
 
     @classmethod
     def read(cls, path: Path) -> Self:
+        content = read_json(path)
         try:
-            state = cls(**read_json(path))
-        except TypeError:
-            state = None
-        if state is None or state.format != _FORMAT:
+            check_facts(path.name, content, _STATE)
+        except InputError:
+            content = None
+        if content is None or content["format"] != _FORMAT:
             raise unreadable_file(path, problem="not written by transpl label of this version", advice=_AFRESH)
-        return state
+        return cls(**content)
 
 
 class _Run:
@@ -228,6 +240,9 @@ class _Run:
         if earlier is not None:
             if earlier.fingerprint != identity:
                 raise invalid("out", expected="a folder of this model and these windows", got=folder, advice=_AFRESH)
+            if not (0 <= earlier.encoded <= n and 0 <= earlier.labelled <= n):
+                problem = f"counts others than the {n} windows"
+                raise unreadable_file(folder / "progress.json", problem=problem, advice=_AFRESH)
             return cls(folder, earlier, n, progress)
         folder.mkdir(parents=True, exist_ok=True)
         run = cls(folder, _State(_FORMAT, identity), n, progress)
@@ -242,8 +257,7 @@ class _Run:
             new_npy(path, shape, dtype)
         elif not path.is_file():  # all rows are there, and the last run ended between renaming and its last word
             path = self.folder / name
-        if map_npy(path).shape != shape:
-            raise unreadable_file(path, problem=f"expected shape {shape}", advice=_AFRESH)
+        _map_array(path, shape, dtype)
         return path
 
     def write(self, path: Path, first: int, rows: NDArray[Any]) -> None:
@@ -274,6 +288,14 @@ class _Run:
     def _save(self) -> None:
         require_held(self.folder)
         write_json(self.folder / "progress.json", asdict(self.state))
+
+
+def _map_array(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap:
+    array = map_npy(path)
+    if array.shape != shape or array.dtype != dtype:
+        problem = f"expected {np.dtype(dtype)} of shape {shape}, got {array.dtype} of shape {array.shape}"
+        raise unreadable_file(path, problem=problem, advice=_AFRESH)
+    return array
 
 
 def _slices(first: int, n: int, chunk: int) -> Iterator[slice]:
