@@ -11,6 +11,7 @@ exclude_patterns = [
     "_build",
     "_extra",
     "*_intro.md",
+    "results/*",
     "gallery/*.ipynb",
     "gallery/*.py",
     "gallery/*.json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
@@ -78,3 +79,11 @@ def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     assert table in readme, f"put this into README.md:\n{table}"
     assert generator.headline() in " ".join(readme.split()), f"put this into README.md:\n{generator.headline()}"
     assert re.search(r"^\| .*`transpl-plus`.* \| \d", table, flags=re.M)
+
+
+def test_rows_share_a_letter_if_and_only_if_they_are_not_told_apart(generator):
+    found = generator.ranks(generator.all_runs(), generator.RANKED[0])
+    letters = {name: set(generator._letters(found, name)) for name in found.methods}
+    apart = {frozenset((test.first, test.second)) for test in found.tests if test.significant}
+    for one, other in combinations(found.methods, 2):
+        assert bool(letters[one] & letters[other]) is (frozenset((one, other)) not in apart)
