@@ -175,11 +175,13 @@ def cross_check(runs: pd.DataFrame) -> str:
         done = not of_row.empty and _has_all_pairs(of_row, of_set)
         ours = [_mean(of_row, metric) if done else "not run" for metric in ("accuracy", "macro_f1")]
         seeds = str(whole_seeds(of_row)["seed"].nunique()) if done else ""
-        lines.append([f"{TITLES[dataset]} `{row}`", *(f"{value:.1f}" for value in figures), *ours, seeds])
-    columns = ["", "AdaTime accuracy", "macro-F1", "ours accuracy", "macro-F1", "seeds"]
+        gain = f"{mean_and_spread(of_row, 'accuracy')[0] - figures[0]:+.1f}" if done else ""
+        lines.append([f"{TITLES[dataset]} `{row}`", *(f"{value:.1f}" for value in figures), *ours, gain, seeds])
+    columns = ["", "AdaTime accuracy", "macro-F1", "ours accuracy", "macro-F1", "difference in accuracy", "seeds"]
     return (
         "## Beside AdaTime's own code\n\nSame arrays, last epoch. AdaTime: seed 0, the test part scaled by its own "
-        "statistics. Ours: by those of the target's train part.\n\n" + _markdown(columns, lines)
+        "statistics. Ours: by those of the target's train part; ± is the standard deviation over seeds.\n\n"
+        + _markdown(columns, lines)
     )
 
 
