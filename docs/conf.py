@@ -12,6 +12,7 @@ exclude_patterns = [
     "_extra",
     "*_intro.md",
     "*_notes.md",
+    "results/*",
     "gallery/*.ipynb",
     "gallery/*.py",
     "gallery/*.json",

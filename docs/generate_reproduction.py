@@ -14,10 +14,17 @@ import pandas as pd
 
 from transpl._utils.files import write_text
 from transpl.benchmark.measures import Spread, spread_over_seeds
+from transpl.benchmark.paper_tables import paper_table
+from transpl.benchmark.plan import Row
 from transpl.benchmark.published import AVERAGE, PublishedFigure, published_figures
+from transpl.datasets.pairs import PUBLISHED
 
 HERE = Path(__file__).parent
-PAGE, INTRODUCTION, NOTES = HERE / "reproduction.md", HERE / "reproduction_intro.md", HERE / "reproduction_notes.md"
+PAGE, INTRODUCTION, NOTES = (
+    HERE / "reproduction.md",
+    HERE / "reproduction_intro.md",
+    HERE / "results" / "reproduction_notes.md",
+)
 RESULTS = HERE / "results"
 
 TITLES = {"ucihar": "UCIHAR", "wisdm": "WISDM", "hhar": "HHAR", "ptb": "PTB"}
@@ -39,6 +46,14 @@ FILES = {
     "codebook": ("codebook",),
     "pairs": ("full", "beyond"),
 }
+CNN_FILES = ("cnn",)
+SECONDS_OF = {"patch-transformer": ("full", "beyond"), "cnn": CNN_FILES}
+WANTED = (  # title, table, seeds
+    ("CNN, seed 0", "cnn", (0,)),
+    ("CNN, seeds 1 and 2", "cnn", (1, 2)),
+    *((f"{title}, seed 0", table, (0,)) for table, title in TABLES.items()),
+)
+TRAINS = 1.0  # seconds from which a row is taken to train a network
 METRICS = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
@@ -88,6 +103,7 @@ def page() -> str:
     """The whole page as Markdown."""
     cells = ledger()
     sections = [INTRODUCTION.read_text(encoding="utf-8").strip(), summary(cells)]
+    sections += ["## What is missing", what_is_missing()]
     sections += ["## Why figures differ, method by method", NOTES.read_text(encoding="utf-8").strip()]
     for table, title in TABLES.items():
         sections.append(f"## {title}")
@@ -174,6 +190,90 @@ def summary(cells: Sequence[LedgerCell]) -> str:
         counts = Counter(cell.status for cell in cells if cell.figure.key.table == table)
         lines.append([title, *(str(counts[status]) for status in STATUSES), str(counts.total())])
     return _markdown(["figures", *STATUSES, "all"], lines)
+
+
+class PlannedRun(NamedTuple):
+    """A run of a table, whether or not it was made."""
+
+    network: str
+    dataset: str
+    row: Row
+    source: int
+    target: int
+    seed: int
+
+    @property
+    def work(self) -> tuple[object, ...]:
+        """What tables share: equal for runs that are one and the same."""
+        changes = tuple(sorted(self.row.changes.items()))
+        return self.network, self.dataset, self.row.method, changes, self.row.goal, self.source, self.target, self.seed
+
+    @property
+    def source_network(self) -> tuple[object, ...]:
+        """Equal for runs that start from one source network."""
+        changes = tuple(sorted(each for each in self.row.changes.items() if each[0] != "channel_alignment"))
+        return self.network, self.dataset, changes, self.source, self.seed
+
+
+def what_is_missing() -> str:
+    """How many runs of each table are missing, and how long they would take."""
+    lines, total, counted = [], 0.0, set()
+    seconds = {network: read_runs(names) for network, names in SECONDS_OF.items()}
+    for title, table, seeds in WANTED:
+        made = read_runs(CNN_FILES if table == "cnn" else FILES[table])
+        finished = set(zip(made["dataset"], made["row"], made["pair"], made["seed"], strict=True))
+        planned = planned_runs(table, seeds)
+        missing = [
+            run
+            for run in planned
+            if (run.dataset, run.row.label, f"{run.source}-{run.target}", run.seed) not in finished
+        ]
+        new = [run for run in missing if run.work not in counted]
+        sources = {run.source_network: run for run in new if run.source_network not in counted}
+        hours = sum(seconds_of(run, seconds[run.network]) for run in new) / 3600
+        hours += sum(source_seconds(run, seconds[run.network]) for run in sources.values()) / 3600
+        counted |= {run.work for run in new} | set(sources)
+        total += hours
+        lines.append([title, str(len(planned)), str(len(missing)), f"{hours:.1f}"])
+    lines.append(["all", "", "", f"{total:.1f}"])
+    return (
+        "Hours of one core, by the seconds of the finished runs of a row on the same data; of a row without any, by "
+        "the mean of the rows that train the same network. Training a source network counts as much as `softmax`, "
+        "which trains it once more, and is counted once for all runs that share it; so are runs that tables share, in "
+        "the first of them.\n\n" + _markdown(["runs", "planned", "missing", "hours"], lines)
+    )
+
+
+def planned_runs(table: str, seeds: Sequence[int]) -> list[PlannedRun]:
+    """Every run of a table on the published pairs."""
+    plan = paper_table(table)
+    network = "cnn" if plan.preset == "cnn" else "patch-transformer"
+    return [
+        PlannedRun(network, dataset, row, source, target, seed)
+        for dataset in plan.datasets
+        for row in plan.rows(dataset)
+        for source, target in PUBLISHED[dataset]
+        for seed in seeds
+    ]
+
+
+def seconds_of(run: PlannedRun, finished: pd.DataFrame) -> float:
+    """Of adaptation; labels come from the source network at once, except where a classifier of codes learns."""
+    if run.row.goal == "label" and not run.row.method.startswith("code-"):
+        return 0.0
+    of_set = finished[finished["dataset"] == run.dataset]
+    of_row = of_set[of_set["row"].isin([run.row.label, run.row.method])]["seconds"]
+    if len(of_row):
+        return float(of_row.mean())
+    by_row = (of_set if len(of_set) else finished).groupby("row")["seconds"].mean()
+    return float(by_row[by_row > TRAINS].mean())
+
+
+def source_seconds(run: PlannedRun, finished: pd.DataFrame) -> float:
+    """Of training the source network."""
+    if run.row.method.startswith("features-"):
+        return 0.0
+    return seconds_of(run._replace(row=Row("softmax", "softmax")), finished)
 
 
 def _spread(runs: pd.DataFrame, metric: str) -> Spread | None:

@@ -71,3 +71,34 @@ def test_ptb_s_macro_f1_stands_beside_the_f1_that_was_printed(generator):
         [{"dataset": "ptb", "row": "softmax", "pair": "1-3", "seed": 0, "macro_f1": 45.0, "binary_f1": 70.0}]
     )
     assert generator.make_cell(figure, runs, 1, {}).ours.mean == 70.0
+
+
+def test_time_of_a_missing_run_is_that_of_its_row_or_of_rows_like_it(generator):
+    lines = [
+        ("ucihar", "softmax", 100.0),
+        ("ucihar", "shot", 20.0),
+        ("ucihar", "no-adapt", 0.1),  # trains nothing, so it says nothing about rows that do
+        ("wisdm", "softmax", 10.0),
+    ]
+    finished = pd.DataFrame(lines, columns=["dataset", "row", "seconds"])
+
+    def seconds(dataset, method, goal="adapt"):
+        row = generator.Row(method, method, goal=goal)
+        return generator.seconds_of(generator.PlannedRun("cnn", dataset, row, 0, 1, 0), finished)
+
+    assert seconds("ucihar", "shot") == 20
+    assert seconds("ucihar", "cdan") == 60
+    assert seconds("wisdm", "cdan") == 10
+    assert seconds("ptb", "softmax") == pytest.approx((55 + 20) / 2)  # the means of both rows over all sets
+    assert seconds("ucihar", "ncp", goal="label") == 0
+    assert seconds("ucihar", "code-cnn", goal="label") == 60
+
+
+def test_runs_that_tables_share_are_one_piece_of_work(generator):
+    full, weak = ({run.work for run in generator.planned_runs(table, [0])} for table in ("full", "weak"))
+    codats = {run.work for run in generator.planned_runs("weak", [0]) if run.row.label in ("codats", "transpl")}
+    assert codats == full & weak
+    ablation = [run for run in generator.planned_runs("ablation", [0]) if run.dataset == "ucihar"]
+    assert len({run.source_network for run in ablation}) == len({run.source for run in ablation})
+    patch = [run for run in generator.planned_runs("patch", [0]) if run.dataset == "ucihar"]
+    assert len({run.source_network for run in patch}) == 4 * len({run.source for run in patch})

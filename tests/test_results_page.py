@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
@@ -19,12 +20,16 @@ DOCS = ROOT / "docs"
 SCORES = {*NUMBERS, "label_accuracy", "label_macro_f1"} - {"seconds"}
 
 
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_results", DOCS / "generate_results.py")
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    return script("generate_results")
 
 
 def test_the_page_is_what_the_runs_say(generator):
@@ -78,3 +83,23 @@ def test_the_table_of_the_readme_is_that_of_the_runs(generator):
     assert table in readme, f"put this into README.md:\n{table}"
     assert generator.headline() in " ".join(readme.split()), f"put this into README.md:\n{generator.headline()}"
     assert re.search(r"^\| .*`transpl-plus`.* \| \d", table, flags=re.M)
+
+
+def test_rows_share_a_letter_if_and_only_if_they_are_not_told_apart(generator):
+    found = generator.ranks(generator.all_runs(), generator.RANKED[0])
+    letters = {name: set(generator._letters(found, name)) for name in found.methods}
+    apart = {frozenset((test.first, test.second)) for test in found.tests if test.significant}
+    for one, other in combinations(found.methods, 2):
+        assert bool(letters[one] & letters[other]) is (frozenset((one, other)) not in apart)
+
+
+def test_the_leaderboard_has_every_row_of_both_networks_on_every_set_run_or_not():
+    board = script("generate_leaderboard").board()
+    shown = {(each.dataset, each.entry) for each in board.standings}
+    for dataset in PUBLISHED:
+        for row in paper_table("full").rows(dataset):
+            assert (dataset, row.label) in shown
+        of_cnn = {row.label for row in paper_table("cnn").rows(dataset)}
+        assert of_cnn == {label.split(",")[0] for name, label in shown if name == dataset and "=domain" in label}
+    assert {each.backbone for each in board.entries} == {"patch-transformer", "cnn", ""}
+    assert board.seeds == (0,)

@@ -243,6 +243,18 @@ def test_best_is_marked_among_complete_rows_without_target_labels(tmp_path):
     assert found["target-only"].rank is None
 
 
+def test_rows_that_know_more_are_best_among_themselves_only(tmp_path):
+    scores = {"transpl": 0.6, "softmax": 0.5, "transpl-ws": 0.8, "codats-ws": 0.7}
+    best = {}
+    for names in (scores, ("transpl-ws", "codats-ws")):
+        folder = tmp_path / str(len(names))
+        bench(folder, [(spec(name, pair), scores[name]) for name in names for pair in PAIRS])
+        found = standings_of(read_leaderboard(folder))
+        best[len(names)] = {label for label, each in found.items() if "accuracy" in each.best}
+        assert all(each.rank is not None for each in found.values())
+    assert best == {4: {"transpl"}, 2: {"transpl-ws"}}
+
+
 def test_equal_as_shown_is_equally_good(tmp_path):
     bench(tmp_path, [(spec("softmax"), 0.70001), (spec("transpl"), 0.70002)])
     found = standings_of(read_leaderboard(tmp_path))

@@ -51,6 +51,8 @@ class LeaderboardEntry:
     changes : settings that differ from the paper's, as text, except those that all entries share
     backbone : the network that the method trains; empty if it trains none
     remarks : what a reader has to know before comparing it with others
+    informed : knows more of the target than its windows (class proportions, recordings), so not best beside rows that
+        do not
     upper_bound : trained on target labels, so neither ranked nor best
     """
 
@@ -60,6 +62,7 @@ class LeaderboardEntry:
     changes: Mapping[str, str] = field(default_factory=dict)
     backbone: str = ""
     remarks: tuple[str, ...] = ()
+    informed: bool = False
     upper_bound: bool = False
 
 
@@ -220,7 +223,14 @@ def leaderboard_of_lines(paths: Sequence[Path], tables: Sequence[str] = ()) -> L
     order = names()
     entries = [
         LeaderboardEntry(
-            label, row.method, goal, row.changes, row.backbone, _remarks(row.method, goal), _is_upper_bound(row.method)
+            label,
+            row.method,
+            goal,
+            row.changes,
+            row.backbone,
+            _remarks(row.method, goal),
+            _is_informed(row.method),
+            _is_upper_bound(row.method),
         )
         for label, (row, goal) in sorted(rows.items(), key=lambda each: (_place(each[1][0].method, order), each[0]))
     ]
@@ -354,6 +364,8 @@ def _standings(
         standings.append(standing)
         if standing.complete and not entry.upper_bound:
             comparable.append(standing)
+    informed = {entry.label for entry in entries if entry.informed}
+    comparable = [each for each in comparable if each.entry not in informed] or comparable
     best = {metric.name: _best(comparable, metric) for metric in (*METRICS, _RANK)}
     return [
         replace(each, best=frozenset(name for name, labels in best.items() if each.entry in labels))
@@ -515,6 +527,7 @@ def _make_entry(key: _Key, shared: Mapping[str, str], backbone: str) -> Leaderbo
         changes=own,
         backbone=backbone,
         remarks=_remarks(method, goal),
+        informed=_is_informed(method),
         upper_bound=_is_upper_bound(method),
     )
 
@@ -532,6 +545,11 @@ def _remarks(method: str, goal: str) -> tuple[str, ...]:
     elif "groups" in known.method.requires:
         remarks.append("knows which windows belong to one recording or patient")
     return tuple(remarks)
+
+
+def _is_informed(method: str) -> bool:
+    known = entries().get(method)
+    return known is not None and not {"prior", "groups"}.isdisjoint(known.method.requires)
 
 
 def _is_upper_bound(method: str) -> bool:

@@ -153,11 +153,17 @@ def measure_drift(
     Where windows overlap, only every `overlap`-th is counted: the others have the same samples once more, so that
     chance would seem to move less than it does.
 
-    cost, level, n_shuffles, seed : see `chance_band`
-    block : consecutive windows that change sides together. Default: 1, or `USUAL_BLOCK` of the counted windows where
-        they overlap, as they then come from recordings without gaps
-    overlap : how many consecutive windows have a sample in common, see `transpl.windows.overlap`; 1 is none
-    smoothing, epsilon : of the paper's `channel_distances`
+    Parameters
+    ----------
+    cost, level, n_shuffles, seed
+        See `chance_band`.
+    block : int, optional
+        Consecutive windows that change sides together. Default: 1, or `USUAL_BLOCK` of the counted windows where they
+        overlap, as they then come from recordings without gaps.
+    overlap : int
+        How many consecutive windows have a sample in common, see `transpl.windows.overlap`; 1 is none.
+    smoothing, epsilon
+        Of the paper's `channel_distances`.
     """
     for name, part in (("X", codes), (compared_with, reference)):
         if len(part) < MIN_WINDOWS:

@@ -240,8 +240,12 @@ def _name_cell(entry: LeaderboardEntry, standing: EntryStanding) -> str:
 
 def _notes(board: Leaderboard) -> list[str]:
     notes = ["Scores are averaged over pairs; then mean ± standard deviation over seeds. With one seed there is no ±."]
+    informed = {entry.informed for entry in board.entries if not entry.upper_bound} == {True, False}
     if any(standing.best for standing in board.standings):
-        notes.append("★ best of a data set, among rows with all its pairs and the seeds that most rows have.")
+        notes.append(
+            "★ best of a data set, among rows with all its pairs and the seeds that most rows have"
+            + (", without those that know more of the target than its windows." if informed else ".")
+        )
     elif any(standing.scores for standing in board.standings):
         notes.append("No best is marked: fewer than two rows have all pairs with the same seeds.")
     if any(not standing.complete for standing in board.standings):
