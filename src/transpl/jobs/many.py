@@ -140,9 +140,8 @@ def adapt_many(
     model
         a fitted model
     targets
-        by name: windows as `TransPL.adapt` takes them; the path of a file that the worker reads (.npy, or npz, csv and
-        parquet as `read_recordings` reads them; a `TargetFile` says how); or a function that the worker calls for
-        windows
+        by name: windows as `TransPL.adapt` takes them; the path of a file that the worker reads (.npy, or what
+        `read_recordings` reads; a `TargetFile` says how); or a function that the worker calls for windows
     mode
         as in `TransPL.adapt`
     priors

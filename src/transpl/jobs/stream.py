@@ -24,13 +24,13 @@ from transpl._utils.hashing import hash_bytes
 from transpl._utils.layout import check_facts
 from transpl._utils.locks import require_held, writing
 from transpl._utils.progress import task
+from transpl.datasets.recordings.tables import TABLES, has_suffix
 from transpl.estimator import TransPL
 from transpl.methods import ExplainableMethod
 from transpl.windows import BATCH, CHUNK, Windows, as_windows
 
 _FORMAT = "transpl-labels-2"
 _COUNTED_AT_ONCE = 1 << 20
-_RECORDINGS = {".csv", ".tsv", ".gz", ".parquet", ".pq", ".npz"}  # what other commands read
 _ARRAYS = ("labels.npy", "probabilities.npy", "codes.npy")
 _AFRESH = "Choose another folder, or delete this one to start afresh."
 
@@ -142,7 +142,7 @@ class _WindowFile:
     def __init__(self, X: NDArray | str | os.PathLike[str], model: TransPL) -> None:
         self._X, self._model = X, model
         self._name = Path(X).name if isinstance(X, str | os.PathLike) else "X"
-        if isinstance(X, str | os.PathLike) and Path(X).suffix in _RECORDINGS:
+        if isinstance(X, str | os.PathLike) and has_suffix(Path(X), (*TABLES, ".npz")):
             problem, advice = (
                 "recordings, not a .npy file of windows",
                 f"transpl predict --model MODEL --input {X} labels them.",
