@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import tarfile
 import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 from driver import target
 from rich.console import Console
+from scipy.io import netcdf_file, savemat
 
 from transpl._utils.files import write_json
 from transpl.datasets.card_page import write_card_page
@@ -25,6 +28,7 @@ from transpl.datasets.recordings import read_recordings
 from transpl.datasets.recordings.make import prepare_recordings
 from transpl.datasets.unpack import unpacked
 from transpl.jobs import folder as results
+from transpl.jobs.file_check import check_files
 from transpl.jobs.review import read_labels
 from transpl.jobs.target_files import TargetFile
 from transpl.windows import as_windows
@@ -72,6 +76,46 @@ def write_csv_gz(folder: Path) -> None:
 
 def write_parquet(folder: Path) -> None:
     table().set_index("t").to_parquet(folder / "walk.parquet")
+
+
+def write_dialect(folder: Path) -> None:
+    table().to_csv(folder / "walk.tsv", index=False, sep="\t", decimal=",", encoding="cp1252")
+
+
+def write_long(folder: Path) -> None:
+    long = table().drop(columns="date").melt(["t", "who", "activity"], var_name="channel")
+    long.to_csv(folder / "walk.csv", index=False, sep=";")
+
+
+def write_feather(folder: Path) -> None:
+    table().to_feather(folder / "walk.feather")
+
+
+def write_matlab(folder: Path) -> None:
+    savemat(folder / "walk.mat", {"trial": _columns()})
+    savemat(folder / "cut.mat", {name: array for name, array in windows().items() if name != "pairs"})
+
+
+def write_hdf5(folder: Path) -> None:
+    with h5py.File(folder / "walk.h5", "w") as file:
+        for name, column in _columns().items():
+            file[f"trial/{name}"] = column
+    with h5py.File(folder / "cut.h5", "w") as file:
+        file.create_dataset("X", data=windows()["X"], compression="gzip")
+        file["y"] = windows()["y"]
+
+
+def write_netcdf(folder: Path) -> None:
+    with netcdf_file(folder / "walk.nc", "w") as file:
+        file.createDimension("time", len(table()))
+        for name, column in _columns().items():
+            if column.dtype.kind == "f":
+                file.createVariable(name, "d", ("time",))[:] = column
+
+
+def _columns() -> dict[str, np.ndarray]:
+    frame = table().drop(columns="date")
+    return {name: frame[name].to_numpy() for name in frame}
 
 
 def write_npz(folder: Path) -> None:
@@ -165,6 +209,45 @@ def read_csv_gz(folder: Path) -> None:
 def read_parquet(folder: Path) -> None:
     read_recordings(folder / "walk.parquet", **ROLES)
     read_recordings(folder / "walk.parquet", **{**ROLES, "time_col": "date"}, labels_only_score=True)
+
+
+@target("dialects", write=write_dialect)
+def read_dialect(folder: Path) -> None:
+    read_recordings(folder / "walk.tsv", **ROLES)
+
+
+@target("long", write=write_long)
+def read_long(folder: Path) -> None:
+    read_recordings(folder / "walk.csv", **ROLES)
+
+
+@target("feather", write=write_feather)
+def read_feather(folder: Path) -> None:
+    read_recordings(folder / "walk.feather", **ROLES)
+
+
+@target("matlab", write=write_matlab)
+def read_matlab(folder: Path) -> None:
+    read_recordings(folder / "walk.mat", **ROLES)
+    read_recordings(folder / "cut.mat", label_col="y")
+
+
+@target("hdf5", write=write_hdf5)
+def read_hdf5(folder: Path) -> None:
+    read_recordings(folder / "walk.h5", **ROLES)
+    read_recordings(folder / "cut.h5", label_col="y")
+
+
+@target("netcdf", write=write_netcdf)
+def read_netcdf(folder: Path) -> None:
+    read_recordings(folder / "walk.nc", time_col="t", window="0.2s", rate=40.0)
+
+
+@target("check", write=write_csv)
+def look_at_files(folder: Path) -> None:
+    found = check_files([folder / "walk.csv"], window=8)
+    json.dumps(found.as_json(), allow_nan=False)
+    assert found.lines()
 
 
 @target("npz", write=write_npz)

@@ -26,6 +26,7 @@ _VAGUE = 3 * 1.25 * 1.48  # standard errors of a median, by the median distance 
 _COARSE = 0.05  # share of rows with the time of the row before, above which the clock is coarser than the rows
 _BORN, _OVER = 3.15e8, 4.1e9  # seconds since 1970 that are dates: 1980 to 2100
 _NEXT_UNIT = 1000  # milliseconds in a second
+_AGES = 1e12  # seconds
 _DAY_FIRST = re.compile(r"\s*(1[3-9]|[23]\d)/\d|\s*\d{1,2}\.\d{1,2}\.\d{4}")
 
 
@@ -85,7 +86,17 @@ def spread_repeated(times: Floats) -> Floats:
 def seconds_column(frame: pd.DataFrame, column: str, path: Path, unit: str | None = None) -> Floats:
     """Return a time column as seconds from its earliest entry; numbers that are no dates are taken as seconds."""
     times = time_column(frame, column, path)
-    return seconds_since(times, times.min(), unit or unit_of_dates(times) or "s")
+    seconds = seconds_since(times, times.min(), unit or unit_of_dates(times) or "s")
+    refuse_ages(seconds, column, path)
+    return seconds
+
+
+def refuse_ages(seconds: Floats, column: str, path: Path) -> None:
+    """Raise if a clock runs over more time than anybody recorded: it is damaged, or no clock."""
+    if not np.abs(seconds).max(initial=0.0) < _AGES:
+        got = f"times that are {np.abs(seconds).max():.3g} s apart"
+        advice = "Check the column, or name its unit (--time-unit)."
+        raise invalid(f"time_col {column!r} of {path.name}", expected="a clock", got=got, advice=advice)
 
 
 def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
-from transpl.datasets.recordings.clocks import seconds_since, time_column, unit_of_dates
+from transpl.datasets.recordings.clocks import refuse_ages, seconds_since, time_column, unit_of_dates
 from transpl.datasets.recordings.cutter import Ints, TableRows
 from transpl.datasets.recordings.dialects import find_dialect
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
@@ -144,6 +144,7 @@ def stream_rows(path: Path, layout: Layout, vocabulary: Vocabulary, chunk_rows: 
                 origin = times.iloc[0]
                 unit = layout.time_unit or unit_of_dates(times) or "s"
             time = seconds_since(times, origin, unit)
+            refuse_ages(time, layout.time_col, path)
         yield TableRows(
             number=frame.index.to_numpy(np.int64),
             values=values,

@@ -256,12 +256,19 @@ def _read_columnar(path: Path) -> pd.DataFrame:
     kind = "parquet" if has_suffix(path, (".parquet", ".pq")) else "feather"
     try:
         with third_party(path, f"not readable as {path.suffix}", WRITE_AGAIN):
-            frame: pd.DataFrame = (
-                pd.read_parquet(path, engine="pyarrow") if kind == "parquet" else pd.read_feather(path)
-            )
+            frame = pd.read_parquet(path, engine="pyarrow") if kind == "parquet" else _read_feather(path)
             frame = frame.reset_index(drop=not any(frame.index.names))  # a named index is a column, often the time
             frame.columns = frame.columns.map(str)
     except ImportError:
         advice = 'Install it with: pip install "transpl[parquet]"'
         raise unreadable_file(path, problem=f"reading {kind} needs pyarrow", advice=advice) from None
+    return frame
+
+
+def _read_feather(path: Path) -> pd.DataFrame:
+    from pyarrow import feather
+
+    table = feather.read_table(path)
+    table.validate(full=True)  # else pyarrow follows damaged offsets through memory
+    frame: pd.DataFrame = table.to_pandas()
     return frame
