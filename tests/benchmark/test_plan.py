@@ -252,7 +252,7 @@ def test_the_command_line_and_a_file_plan_the_same_runs(tmp_path):
         ("{dataset: small, methods: [no-adapt], seeds: [0, x]}", "seeds: "),
         ("{dataset: small, methods: [no-adapt], seeds: 0}", "seeds: "),
         ("{dataset: small, methods: [no-adapt], pairs: [2]}", "pairs: "),
-        ("{dataset: small, methods: [no-adapt], pairs: {2: 3}}", "pairs: expected a list"),
+        ("{dataset: small, methods: [no-adapt], pairs: {a: 3}}", "pairs: expected a list"),
         ("{dataset: small, methods: [no-adapt], changes: [1]}", "changes: expected names"),
         ("{dataset: small, methods: [no-adapt], changes: {wdith: 3}}", "changes: .*wdith"),
         ("{dataset: small, methods: [no-adapt], grid: {width: 3}}", "grid.width: "),

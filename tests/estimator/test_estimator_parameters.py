@@ -7,7 +7,7 @@ from inspect import signature
 
 import numpy as np
 import pytest
-from conftest import TINY, make_waves, refusal
+from conftest import make_waves, refusal
 
 from transpl import TransPL
 from transpl.council import CouncilSettings
@@ -102,20 +102,6 @@ def test_modes_are_those_of_the_variant():
 def test_a_variant_that_does_not_exist_is_refused(ask):
     with refusal("variant", "'plus', 'paper'"):
         ask("better")
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"prior_temperature": 2.0}, "prior_temperature"),
-        ({"top_ratio": 0.3, "sigma": 0.1}, "top_ratio"),
-        ({**TINY, "variant": "paper", "max_epochs": 1, "undo": "none"}, "undo"),
-    ],
-)
-def test_parameters_without_effect_are_named(given, named):
-    X, y = make_waves(24, 0, n_classes=2)
-    with pytest.warns(UserWarning, match=f"no effect with variant.*: {named} "):
-        TransPL(**given).fit(X, y)
 
 
 def test_windows_with_the_axes_swapped_are_recognised():

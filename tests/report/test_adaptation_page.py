@@ -25,7 +25,7 @@ from transpl.report.html_parts import percent
 def test_the_first_screen_says_which_sensor_changed_most():
     page = page_of(saved())
     first = cards(page)[1]
-    assert first.startswith("acc_y changed most (distance 0.400")
+    assert first.startswith("The patterns of acc_y changed most (distance 0.400")
     assert "acc_x least (0.050)" in first
     assert "2 %" in first  # of an unchanged sensor's vote
     assert text_of(page).index("acc_y changed most") < text_of(page).index("What came in")

@@ -140,10 +140,15 @@ def store(npz: Path, built: Built, provenance: Provenance, log: Log) -> None:
     log(f"{npz.stem}: wrote {npz} and {card_path(npz).name}")
 
 
-def refuse_to_replace(npz: Path, force: bool) -> None:
-    """Raise if the name is built in, or if `npz` exists and `force` is not given."""
+def refuse_built_in(npz: Path) -> None:
+    """Raise if `npz` has the name of a built-in data set."""
     if npz.stem in BUILT_IN:
         raise invalid("name", expected="a name that is not built in", got=repr(npz.stem), advice="Choose another name.")
+
+
+def refuse_to_replace(npz: Path, force: bool) -> None:
+    """Raise if the name is built in, or if `npz` exists and `force` is not given."""
+    refuse_built_in(npz)
     if npz.exists() and not force:
         advice = "Choose another name, or add --force to replace it."
         raise unreadable_file(npz, problem="exists already", advice=advice)

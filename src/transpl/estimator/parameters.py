@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import warnings
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from transpl._utils.errors import check_choice, invalid
 from transpl.methods.council_settings import CouncilMethodSettings
@@ -70,23 +67,6 @@ def help_of(name: str) -> str:
 def declared(name: str) -> Setting | None:
     """The setting that a parameter passes on; None if it is the estimator's own."""
     return _OF_PAPER.get(name, _OF_PLUS.get(name))
-
-
-def warn_unused(estimator: Any) -> None:
-    """Warn about parameters that were set and have no effect in this variant."""
-    unused = _ONLY_PLUS if estimator.variant == "paper" else sorted({*_ONLY_PAPER} - {*OF_THE_MACHINE})
-    known = inspect.signature(type(estimator)).parameters
-    changed = [name for name in unused if name in known and _differs(getattr(estimator, name), known[name].default)]
-    if changed:
-        other = "plus" if estimator.variant == "paper" else "paper"
-        warnings.warn(
-            f"no effect with variant={estimator.variant!r}: {', '.join(changed)} (only variant={other!r}).",
-            stacklevel=4,
-        )
-
-
-def _differs(value: Any, default: Any) -> bool:
-    return value is not default and not np.array_equal(value, default)  # it may be an array
 
 
 def document_parameters(estimator: _Class) -> _Class:

@@ -25,7 +25,6 @@ from transpl.estimator.parameters import (
     check_mode,
     default_mode,
     document_parameters,
-    warn_unused,
 )
 from transpl.estimator.persistence import (
     SAVED,
@@ -260,7 +259,6 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise invalid(
                 "X_val, y_val", expected="both or neither", got="one of them", advice="Pass the other one too."
             )
-        warn_unused(self)
         warn_layout(windows, "X")
         rows, validation = np.flatnonzero(~is_target), None
         if X_val is not None:

@@ -23,7 +23,7 @@ from transpl._utils.locks import writing
 from transpl._utils.progress import tracked
 from transpl.datasets.cards import Provenance, card_path, publish
 from transpl.datasets.pairs import default_pairs
-from transpl.datasets.prepare import archive_origin, refuse_to_replace, scratch_folder
+from transpl.datasets.prepare import archive_origin, refuse_built_in, refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
 from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.clocks import UNITS, Clock
@@ -119,7 +119,7 @@ def prepare_recordings(
     check_int("seed", seed, least=0)
     domain_from = _domain_rule(domain_col, domain_from)
     npz = prepared_path(name, home)
-    refuse_to_replace(npz, force)  # before anything is read; again below, when nobody else can write
+    refuse_built_in(npz)
     root = Path(folder)
     tables = find_tables(root)
     names = None if channels is None else tuple([channels] if isinstance(channels, str) else channels)
