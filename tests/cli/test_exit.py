@@ -79,6 +79,20 @@ def test_signals_are_taken_only_while_the_command_runs(monkeypatch, capsys):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_ctrl_c_that_a_library_turns_into_an_error_is_still_ctrl_c(monkeypatch, capsys):
+    def command():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ValueError("as a callback from C may do") from None
+
+    before = signal.getsignal(signal.SIGINT)
+    code, told = ended(monkeypatch, capsys, command)
+    assert code == 130
+    assert told.startswith("interrupted.")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_another_thread_may_run_a_command(monkeypatch, capsys):
     codes = []
     thread = threading.Thread(target=lambda: codes.append(ended(monkeypatch, capsys, lambda: 0)[0]))

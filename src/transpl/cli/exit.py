@@ -28,7 +28,7 @@ def run_and_exit(command: Callable[[], int | None]) -> NoReturn:
     """Run a command line that returns its exit code or raises."""
     warnings.showwarning = lambda message, *_, **__: log(f"note: {message}")
     try:
-        with _sigterm_exits(), display(True):
+        with _sigterm_exits(), _sigint_wins(), display(True):
             code = command() or 0
     except InputError as error:
         _fail(str(error), code=2)
@@ -67,6 +67,29 @@ def _sigterm_exits() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _sigint_wins() -> Iterator[None]:
+    """End with KeyboardInterrupt after Ctrl-C, also where a library turned it into an error of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = []
+
+    def interrupt(*_: object) -> None:
+        pressed.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception:
+        if pressed:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _command_of(error: Any) -> str:
