@@ -141,7 +141,7 @@ def _odd_column(table: pd.DataFrame) -> str | None:
     """A column of predictions that is absent or holds something else than `_list` needs; None if all are sound."""
     if odd := sorted({"window", "label", "confidence"} - set(table.columns)):
         return odd[0]
-    if sum(name.startswith(PROBABILITY) for name in table) < 2:
+    if sum(str(name).startswith(PROBABILITY) for name in table) < 2:
         return f"{PROBABILITY}..."
     numbers = {name: table[name] for name in ("window", "confidence", CHECK) if name in table}
     sound = {name: pd.api.types.is_numeric_dtype(each) and np.isfinite(each).all() for name, each in numbers.items()}
