@@ -37,7 +37,7 @@ COMMANDS = {
 }
 FAST = ("label", "datasets make")
 # Dates, durations, and hashes of files that hold them.
-VOLATILE = {"seconds", "written", "digest", "model", "when", "since", "many", "report.html"}
+VOLATILE = {"seconds", "cpu_seconds", "written", "digest", "model", "when", "since", "many", "report.html"}
 TEMPORARY = ("*.part*", ".lock", ".*.lock", "unfinished.json", "failed.json", "*.ckpt", ".preparing-*")
 
 
