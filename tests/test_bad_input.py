@@ -128,6 +128,14 @@ AFTER_FIT = {
     "predict on other channels": (lambda m: m.predict(X[:, :1]), r"^X: expected 2 channel\(s\), as in fit, got 1"),
     "predict on NaN": (lambda m: m.predict(NAN), r"^X: expected finite numbers"),
     "predict on fill values": (lambda m: m.predict(np.where(X > 0.9, 9.97e36, X)), r"^X: expected values of moderate"),
+    "channel_names is a number": (
+        lambda m: m.set_params(channel_names=2).explain(X),
+        r"^channel_names: expected 2 names",
+    ),
+    "channel_names is a mapping": (
+        lambda m: m.explain(X, channel_names={"a": 1, "b": 2}),
+        r"^channel_names: expected 2",
+    ),
     "load from nowhere": (lambda m: TransPL.load("no/such/folder"), r"no such file"),
 }
 

@@ -15,7 +15,7 @@ none across it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -323,10 +323,12 @@ def name_channels(names: Sequence[str] | None, n_channels: int) -> tuple[str, ..
     """Return one name per channel: those given, or channel_0, channel_1 and so on."""
     if names is None:
         return tuple(f"channel_{c}" for c in range(n_channels))
-    if isinstance(names, str) or len(names) != n_channels:
-        got = repr(names) if isinstance(names, str) else len(names)
+    is_list = isinstance(names, Iterable) and not isinstance(names, str | Mapping)
+    found = tuple(str(name) for name in names) if is_list else ()
+    if len(found) != n_channels:
+        got = len(found) if is_list else repr(names)
         raise invalid("channel_names", expected=f"{n_channels} names", got=got, advice="Pass one per channel.")
-    return tuple(str(name) for name in names)
+    return found
 
 
 def time_breaks(time: ArrayLike, *, tolerance: float = 1.5) -> NDArray[np.bool_]:

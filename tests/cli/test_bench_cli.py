@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import sys
 from dataclasses import replace
 
@@ -170,6 +171,21 @@ def test_a_failed_run_is_reported_and_made_next_time(command, monkeypatch, home)
     assert "1 missing, 1 of them failed" in out
     (record,) = (home / "transpl-bench" / "failures").glob("*.json")
     assert "in fail" in json.loads(record.read_text())["traceback"]
+    assert command(*SMALL, *methods("no-adapt", "softmax"))[0] == 0
+
+
+def test_results_that_were_deleted_under_a_bench_are_no_success(command, monkeypatch, home):
+    adapt = Softmax._adapt
+
+    def delete(self, *args):
+        shutil.rmtree(home / "transpl-bench" / "runs")
+        return adapt(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Softmax, "_adapt", delete)
+        code, _, err = command(*SMALL, *methods("no-adapt", "softmax"))
+    assert code == 1
+    assert err.endswith("1 of 2 runs finished; results in transpl-bench\n")
     assert command(*SMALL, *methods("no-adapt", "softmax"))[0] == 0
 
 

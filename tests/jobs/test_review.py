@@ -262,6 +262,12 @@ def test_labels_of_other_windows_or_classes_are_refused(tmp_path, rows, words):
         read_labels([filled(tmp_path / "few.csv", **rows)], recordings(), CLASSES)
 
 
+def test_names_that_a_spreadsheet_takes_for_formulas_are_written_and_read_as_they_are(tmp_path):
+    names = ["=1+1", "@x", "-y", "+z"]
+    write_table(tmp_path / "few.csv", pd.DataFrame({"window": range(4), "true_label": names}))
+    assert read_labels([tmp_path / "few.csv"], recordings(), names) == dict(enumerate(names))
+
+
 def test_files_without_labels_or_columns_are_refused(tmp_path):
     with refusal("labels", "none in few.csv"):
         read_labels([filled(tmp_path / "few.csv")], recordings(), CLASSES)

@@ -133,7 +133,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     """Read JSON; raise a one-line error if the file is missing or damaged."""
     with third_party(path, "not readable as JSON", "Write it again."):
         text = Path(path).read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_finite_number, parse_float=_finite_number)
+        return json.loads(text, parse_constant=_finite_number, parse_float=_finite_number, parse_int=_whole_number)
 
 
 def _finite_number(text: str) -> float:
@@ -141,6 +141,11 @@ def _finite_number(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is no finite number")
     return number
+
+
+def _whole_number(text: str) -> int:
+    _finite_number(text)  # a double holds no more
+    return int(text)
 
 
 def read_npz(path: str | os.PathLike[str], keys: Collection[str] | None = None) -> dict[str, NDArray[Any]]:

@@ -172,8 +172,9 @@ def bench(
     if save_lines is not None:
         runs = saving_lines(runs, save_lines, names)
     failed = sum(done.error is not None for done in show_progress(runs, specs, out, jobs))
-    log(f"{len(specs) - len(store.missing(specs))} of {len(specs)} runs finished; results in {out}")
-    if failed:
+    missing = len(store.missing(specs))
+    log(f"{len(specs) - missing} of {len(specs)} runs finished; results in {out}")
+    if failed or missing:  # results may have been deleted meanwhile
         raise typer.Exit(_FAILED)
 
 
