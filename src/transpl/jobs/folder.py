@@ -35,6 +35,8 @@ from numpy.typing import NDArray
 from transpl import TransPL
 from transpl._utils.errors import InputError, check_int, check_positive, invalid, unreadable_file
 from transpl._utils.files import read_json, read_npz, remove_leftovers, replacing, write_json
+from transpl._utils.layout import check_arrays
+from transpl._utils.locks import require_held
 from transpl.datasets.recordings.clocks import UNITS
 from transpl.windows import Windows, as_windows, evenly_spaced
 
@@ -53,6 +55,14 @@ SAMPLE_SIZE = 300  # windows of each domain
 _COLUMNS, _SIZES, _SECONDS = ("domain_col", "time_col", "group_col"), ("window", "step"), ("interval", "rate", "gap")
 READING = {*_COLUMNS, "channels", *_SIZES, *_SECONDS, "time_unit"}  # keys of reading.json
 _SAMPLE_FORMAT = "transpl-sample-1"
+_SAMPLE_LAYOUT = {
+    "source": "f n D T",
+    "source_lengths": "i n",
+    "source_rows": "i n",
+    "target": "f m D U",
+    "target_lengths": "i m",
+    "target_rows": "i m",
+}
 _ONE_TARGET = ("summary.json", "predictions.csv", UNFINISHED)
 _MANY_TARGETS = ("summary.csv", TARGETS)
 _RUN_AGAIN = "Run transpl adapt (or demo) again, as before."
@@ -65,6 +75,7 @@ _ROUNDING = 1e-3
 @contextmanager
 def writing_results(folder: Path) -> Iterator[None]:
     """Mark a folder as unfinished while the block writes results; the mark is removed only if the block succeeds."""
+    require_held(folder)
     remove_leftovers(folder)
     remove_leftovers(folder / "model")
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -282,17 +293,31 @@ def load_sample(folder: str | os.PathLike[str]) -> Sample:
     path = Path(folder) / SAMPLE_FILE
     arrays = read_npz(path)
     try:
-        if str(arrays["format"]) != _SAMPLE_FORMAT:
+        if str(arrays.pop("format", "")) != _SAMPLE_FORMAT:
             raise KeyError("format")
-        source, target = (
-            Windows(as_windows(arrays[side], name=side).values, arrays[f"{side}_lengths"])
-            for side in ("source", "target")
-        )
-        labels, names = arrays["source_labels"], tuple(arrays["channel_names"].tolist())
-        return Sample(source, labels, arrays["source_rows"], target, arrays["target_rows"], names)
+        labels, names = (_words(arrays, name) for name in ("source_labels", "channel_names"))
+        check_arrays(arrays, _SAMPLE_LAYOUT, {"n": len(labels), "D": len(names)})
+        source, target = (_windows(arrays, side) for side in ("source", "target"))
+        return Sample(source, labels, arrays["source_rows"], target, arrays["target_rows"], tuple(names.tolist()))
     except (KeyError, InputError) as error:
         problem = f"not a sample of a job's windows ({error})"
         raise unreadable_file(path, problem=problem, advice="Run transpl adapt or demo again.") from None
+
+
+def _words(arrays: dict[str, NDArray[Any]], name: str) -> NDArray[np.str_]:
+    words = arrays.pop(name)
+    if words.dtype.kind != "U" or words.ndim != 1:
+        raise invalid(name, expected="words", got=f"{words.dtype}, shape {words.shape}", advice="It is damaged.")
+    return words
+
+
+def _windows(arrays: dict[str, NDArray[Any]], side: str) -> Windows:
+    values, lengths = as_windows(arrays[side], name=side).values, arrays[f"{side}_lengths"]
+    longest = values.shape[2]
+    if lengths.min() < 1 or lengths.max() > longest:
+        got, advice = f"{lengths.min()}..{lengths.max()}", "It is damaged."
+        raise invalid(f"{side}_lengths", expected=f"1..{longest}", got=got, advice=advice)
+    return Windows(values, lengths)
 
 
 def _take(X: Any, rows: NDArray[np.int64]) -> Windows:
