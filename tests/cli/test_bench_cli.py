@@ -193,7 +193,7 @@ def test_an_estimator_by_name_in_options_and_in_a_plan(command, home):
     code, _, err = command("bench", "--dataset", "small", "--pairs", "0-1", "--backend", "inline", *words)
     assert (code, err.splitlines()[-1][:9]) == (0, "1 of 1 ru")
     ((spec, result),) = Store(home / "transpl-bench").results()
-    assert spec.settings == {"normalise": "domain", "input": "flat", "n_neighbors": 3}
+    assert spec.settings == {"standardise": "domain", "input": "flat", "n_neighbors": 3}
     assert result.test["accuracy"] > 0.5
 
     rows = f"[{{label: kNN, method: '{name}', changes: {{n_neighbors: 3, input: flat}}}}]"
@@ -295,7 +295,7 @@ def test_statistics_follow_the_table(command, folder):
 BAD_TABLES = [
     (
         ["--which", "fulll"],
-        "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'beyond', 'pairs'",
+        "which: expected one of 'full', 'pseudo', 'weak', 'ablation', 'patch', 'codebook', 'beyond', 'cnn', 'pairs'",
     ),
     (["--format", "html"], "format: "),
     (["--metric", "recall"], "metric: "),

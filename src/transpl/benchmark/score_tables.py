@@ -179,7 +179,7 @@ class RunIndex:
         of_set = {key: spec for key, (spec, _) in self.runs.items() if spec.dataset == dataset}
         known = entries()
         settings_of(
-            [name for name in {spec.method for spec in of_set.values()} if name in known],
+            [name for name in {spec.method for spec in of_set.values()} if name in known or name in query.methods],
             dataset,
             changes=query.changes,
         )
@@ -307,7 +307,7 @@ class Block:
         spec = self.runs[label][0].spec
         if not spec.settings:  # a line of a file, whose label says what differs
             return label
-        if spec.normalise != "none":
+        if spec.normalise != "none" or spec.method not in entries():  # an estimator by name is not imported for this
             return ""
         usual = run_identity(spec.method, settings_without_seed(entry(spec.method).settings(spec.dataset)))
         return spec.method if run_identity(spec.method, spec.settings) == usual else ""
@@ -436,16 +436,23 @@ def paper_table_from(
 
 
 def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", query: TableQuery | None = None) -> TableData:
-    """The appendix's table of a data set: every method of the full table on every pair."""
+    """The appendix's table of a data set: every method that was run on every pair.
+
+    With a grid or a preset, the methods of the full table.
+    """
     query = query or TableQuery()
     check_choice("metric", metric, SCORES)
     index = RunIndex(folder, query.data)
-    block = _make_block(paper_table("full"), index, dataset, query)
+    planned = query.grid or query.preset is not None
+    block = _make_block(paper_table("full"), index, dataset, query) if planned else _held_block(index, dataset, query)
+    if not block.runs:
+        advice = "Name other methods, settings or data sets, or leave them out."
+        raise invalid("runs", expected="some of these methods, settings and data sets", got="none", advice=advice)
     columns = (*block.pairs, AVERAGE)
 
     def cell(label: str, pair: str) -> Cell:
         runs = (run for run in block.runs[label] if pair in (run.spec.pair, AVERAGE))
-        return block.cell(runs, metric, _find_published("pairs", dataset, label, metric, pair))
+        return block.cell(runs, metric, _find_published("pairs", dataset, block.printed_as(label), metric, pair))
 
     cells = {(label, pair): cell(label, pair) for label in block.runs for pair in columns}
     return TableData(
