@@ -7,7 +7,15 @@ author = "The TransPL developers"
 copyright = "2026, The TransPL developers"
 release = transpl.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
-exclude_patterns = ["_build", "*_intro.md", "gallery/*.ipynb", "gallery/*.py", "gallery/*.json", "gallery/*.zip"]
+exclude_patterns = [
+    "_build",
+    "*_intro.md",
+    "*_notes.md",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "gallery/*.json",
+    "gallery/*.zip",
+]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"transpl {release}"

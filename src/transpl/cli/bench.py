@@ -93,7 +93,8 @@ def bench(
     grid: Grid = None,
     plugins: Plugins = None,
     done: Annotated[
-        list[Path] | None, typer.Option(help="A CSV of --save-lines: runs that have a line in it are not made.")
+        list[Path] | None,
+        typer.Option(help="A CSV of --save-lines: runs that have a line in it are not made.", rich_help_panel=RUNNING),
     ] = None,
     save_lines: Annotated[
         Path | None, typer.Option(help="CSV to which each run appends a line; runs that have one are not made.")
