@@ -350,11 +350,20 @@ def test_every_pair_and_their_average(bench):
     table = pair_table_from(bench.store.folder, "mine")
     assert [column.label for column in table.columns] == ["0-1", "1-2", "average"]
     assert [found.mean for found in table.rows[0].cells] == pytest.approx([40.0, 80.0, 60.0])
-    assert table.rows[1].cells[0].missing == 1
     assert table.label == "tab:pairs-mine-accuracy"
     macro = pair_table_from(bench.store.folder, "mine", "macro_f1", TableQuery(changes={"width": 64}))
     assert macro.rows[0].cells[0].mean == pytest.approx(20.0)
     assert "Settings changed: width=64." in macro.caption
+
+
+def test_pairs_show_what_was_run_with_its_settings_and_no_other_row(bench):
+    bench.run("no-adapt", changes={"width": 64})
+    bench.run("transpl-plus")
+    table = pair_table_from(bench.store.folder, "mine")
+    assert [row.label.split(",")[0] for row in table.rows] == ["no-adapt", "transpl-plus"]
+    assert all(found.mean is not None for row in table.rows for found in row.cells)
+    with refusal("runs"):
+        pair_table_from(bench.store.folder, "mine", query=TableQuery(methods=["shot"]))
 
 
 def test_published_figures_of_pairs(bench):
