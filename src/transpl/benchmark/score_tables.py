@@ -436,16 +436,23 @@ def paper_table_from(
 
 
 def pair_table_from(folder: Path, dataset: str, metric: str = "accuracy", query: TableQuery | None = None) -> TableData:
-    """The appendix's table of a data set: every method of the full table on every pair."""
+    """The appendix's table of a data set: every method that was run on every pair.
+
+    With a grid or a preset, the methods of the full table.
+    """
     query = query or TableQuery()
     check_choice("metric", metric, SCORES)
     index = RunIndex(folder, query.data)
-    block = _make_block(paper_table("full"), index, dataset, query)
+    planned = query.grid or query.preset is not None
+    block = _make_block(paper_table("full"), index, dataset, query) if planned else _held_block(index, dataset, query)
+    if not block.runs:
+        advice = "Name other methods, settings or data sets, or leave them out."
+        raise invalid("runs", expected="some of these methods, settings and data sets", got="none", advice=advice)
     columns = (*block.pairs, AVERAGE)
 
     def cell(label: str, pair: str) -> Cell:
         runs = (run for run in block.runs[label] if pair in (run.spec.pair, AVERAGE))
-        return block.cell(runs, metric, _find_published("pairs", dataset, label, metric, pair))
+        return block.cell(runs, metric, _find_published("pairs", dataset, block.printed_as(label), metric, pair))
 
     cells = {(label, pair): cell(label, pair) for label in block.runs for pair in columns}
     return TableData(
