@@ -196,13 +196,39 @@ def test_other_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "changed",
+    [
+        {"source_labels": np.arange(3)},
+        {"source_labels": np.array(["a"])},
+        {"channel_names": np.array(["a", "b"])},
+        {"source": np.array(["x"])},
+        {"source": np.full((3, 1, 6), np.nan)},
+        {"target": np.empty((0, 1, 6))},
+        {"target_lengths": np.array([7, 6, 5])},
+        {"target_lengths": np.array([0, 6, 5])},
+        {"source_rows": np.array([0.5, 1, 2])},
+        {"format": np.array("transpl-sample-0")},
+    ],
+)
+def test_a_sample_from_a_stranger_is_checked(tmp_path, changed):
+    X = [np.ones((1, n)) for n in (4, 6, 5)]
+    save_sample(sample_of(X, np.array([1, 2, 1]), X, ("a",)), tmp_path)
+    with np.load(tmp_path / SAMPLE_FILE) as arrays:
+        np.savez(tmp_path / "changed.npz", **{**arrays, **changed})
+    (tmp_path / "changed.npz").replace(tmp_path / SAMPLE_FILE)
+    with refusal(tmp_path / SAMPLE_FILE, "not a sample", UnreadableFile):
+        load_sample(tmp_path)
+
+
+@pytest.mark.parametrize(
     "reading",
     [
         *([], None, "domain_col", 5, {"unknown": 1}),
         *({"domain_col": 5}, {"time_col": ["t"]}, {"group_col": {}}),
         *({"channels": "ax"}, {"channels": [1]}, {"channels": []}, {"channels": {"ax": 1}}),
         *({"window": "64"}, {"window": 0}, {"window": 1.5}, {"window": True}, {"window": 2**64}, {"step": -1}),
-        *({"interval": "fast"}, {"interval": 0}, {"interval": False}, {"interval": 10**400}, {"interval": [0.1]}),
+        *({"interval": "fast"}, {"interval": 0}, {"interval": False}, {"interval": [0.1]}),
+        *({"rate": -50}, {"gap": "long"}, {"time_unit": "h"}, {"time_unit": 3}),
     ],
 )
 def test_a_description_of_recordings_that_was_edited_by_hand_is_checked(tmp_path, reading):
@@ -216,6 +242,7 @@ def test_a_description_of_recordings_comes_back_without_what_it_does_not_say(tmp
     reading = {"domain_col": "who", "channels": ["ax"], "window": 8, "step": 4, "interval": 0.02}
     write_json(tmp_path / "reading.json", {**reading, "time_col": None})
     assert load_reading(tmp_path) == reading
-    (tmp_path / "reading.json").write_text('{"interval": NaN}')
-    with refusal(tmp_path / "reading.json", "NaN", UnreadableFile):
-        load_reading(tmp_path)
+    for number, told in (("NaN", "NaN"), ("1" + 400 * "0", "no finite number")):
+        (tmp_path / "reading.json").write_text(f'{{"interval": {number}}}')
+        with refusal(tmp_path / "reading.json", told, UnreadableFile):
+            load_reading(tmp_path)

@@ -287,3 +287,5 @@ def test_a_target_that_lacks_classes_and_a_low_estimate_are_warned_of():
     assert "lack classes" in noticed
     assert len(warnings_about(shares, None, low, lacks_classes=False)) == 2
     assert warnings_about(shares, {"a": 0.5, "b": 0.5}, None, lacks_classes=False) == []
+    (silent,) = warnings_about(shares, {"a": 0.5, "b": 0.5}, None, lacks_classes=False, unread=["temp"])
+    assert "temp" in silent

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -184,7 +184,10 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
             known = few_label_indices(task.few_labels, len(target.X), model.classes_)
             shift = replace(shift, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
     truth = (task.target if task.test is None else task.test).y
-    summary = _summary(model, task, labels, truth, before)
+    unread: list[str] = []
+    if shift is not None and model.variant == "paper":  # the council has witnesses that read more than codes
+        unread = [name for name, blind in zip(shift.channel_names, shift.unread, strict=True) if blind]
+    summary = _summary(model, task, labels, truth, before, unread)
     return AdaptResult(predictions, summary, scores or None, estimated_accuracy(model), explanation, shift)
 
 
@@ -318,6 +321,7 @@ def warnings_about(
     source_shares: dict[str, float] | None,
     estimate: dict[str, float] | None,
     lacks_classes: bool,
+    unread: Sequence[str] = (),
 ) -> list[str]:
     """Why a person should look before relying on the labels, in sentences.
 
@@ -331,6 +335,8 @@ def warnings_about(
         accuracy, low and high, estimated without labels
     lacks_classes
         whether the method noticed that the target lacks classes
+    unread
+        channels without a vote, because all their pieces look alike
     """
     usual = source_shares or dict.fromkeys(shares, 1.0)
     absent = [name for name, share in shares.items() if share < _HARDLY_ANY and usual.get(name, 0.0) >= _USUAL]
@@ -341,6 +347,8 @@ def warnings_about(
         found.append("the target seems to lack classes of the source")
     if found:
         found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
+    if unread:
+        found.append(f"the codes tell nothing about {', '.join(unread[:_MAX_NAMES])}, which had no vote")
     if estimate is not None and estimate["accuracy"] < _LOW:
         found.append(f"the estimated accuracy is low, {100 * estimate['accuracy']:.0f} %")
     return found
@@ -379,7 +387,7 @@ def _with_given_labels(target: Target, few_labels: dict[int, str]) -> Target:
 
 
 def _summary(
-    model: TransPL, task: AdaptTask, labels: NDArray, truth: NDArray | None, before: NDArray
+    model: TransPL, task: AdaptTask, labels: NDArray, truth: NDArray | None, before: NDArray, unread: list[str]
 ) -> dict[str, Any]:
     """All that the report says beside the scores, as plain values."""
     method, prior = model.fitted_method(), task.prior
@@ -398,7 +406,7 @@ def _summary(
     estimate = council.get(ESTIMATE)
     return {
         "transpl_version": __version__,
-        "warnings": warnings_about(shares, task.source.get("class_shares"), estimate, method.lacks_classes),
+        "warnings": warnings_about(shares, task.source.get("class_shares"), estimate, method.lacks_classes, unread),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": task.source,
         "target": {

@@ -66,8 +66,11 @@ def read_table(
 
 def unknown_format(path: Path, known: Sequence[str]) -> InputError:
     """Return the error for a file whose name ends in something else."""
-    spreadsheet = path.suffix.lower() in (".xls", ".xlsx", ".ods", ".numbers")
-    advice = "Save the sheet as csv." if spreadsheet else "Convert the file or rename it."
+    advice = "Convert the file or rename it."
+    if path.suffix.lower() in (".xls", ".xlsx", ".ods", ".numbers"):
+        advice = "Save the sheet as csv."
+    elif path.suffix == ".npy":
+        advice = "transpl label labels windows in a .npy file."
     return invalid("path", expected=f"a file ending in {', '.join(known)}", got=path.name, advice=advice)
 
 
