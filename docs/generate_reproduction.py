@@ -240,9 +240,10 @@ def what_is_missing() -> str:
     lines.append(["all", "", "", f"{total:.1f}"])
     return (
         "Hours of one core, by the seconds of the finished runs of a row on the same data or, scaled, on the other "
-        "sets; of a row without any, by the mean of the rows that train the same network. Training a source network counts "
-        "as much as `softmax`, which trains it once more, and is counted once for all runs that share it; so are runs that "
-        "tables share, in the first of them.\n\n" + _markdown(["runs", "planned", "missing", "hours"], lines)
+        "sets; of a row without any, by the mean of the rows that train the same network. Training a source network "
+        "counts as much as `softmax`, which trains it once more, and is counted once for all runs that share it; so "
+        "are runs that tables share, in the first of them.\n\n"
+        + _markdown(["runs", "planned", "missing", "hours"], lines)
     )
 
 
