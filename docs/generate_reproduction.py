@@ -53,7 +53,7 @@ WANTED = (  # title, table, seeds
     ("CNN, seeds 1 and 2", "cnn", (1, 2)),
     *((f"{title}, seed 0", table, (0,)) for table, title in TABLES.items()),
 )
-TRAINS = 1.0  # seconds from which a row is taken to train a network
+NO_TRAINING = ("no-adapt", "target-only", "adabn", "features-", "transpl-markov", "transpl-plus")  # in seconds
 METRICS = {
     "accuracy": "accuracy",
     "macro_f1": "macro-F1",
@@ -219,6 +219,8 @@ def what_is_missing() -> str:
     """How many runs of each table are missing, and how long they would take."""
     lines, total, counted = [], 0.0, set()
     seconds = {network: read_runs(names) for network, names in SECONDS_OF.items()}
+    on_paper_network = seconds["patch-transformer"]
+    pace = on_paper_network[on_paper_network["row"] == "softmax"].groupby("dataset")["seconds"].mean().to_dict()
     for title, table, seeds in WANTED:
         made = read_runs(CNN_FILES if table == "cnn" else FILES[table])
         finished = set(zip(made["dataset"], made["row"], made["pair"], made["seed"], strict=True))
@@ -230,17 +232,18 @@ def what_is_missing() -> str:
         ]
         new = [run for run in missing if run.work not in counted]
         sources = {run.source_network: run for run in new if run.source_network not in counted}
-        hours = sum(seconds_of(run, seconds[run.network]) for run in new) / 3600
-        hours += sum(source_seconds(run, seconds[run.network]) for run in sources.values()) / 3600
+        hours = sum(seconds_of(run, seconds[run.network], pace) for run in new) / 3600
+        hours += sum(source_seconds(run, seconds[run.network], pace) for run in sources.values()) / 3600
         counted |= {run.work for run in new} | set(sources)
         total += hours
         lines.append([title, str(len(planned)), str(len(missing)), f"{hours:.1f}"])
     lines.append(["all", "", "", f"{total:.1f}"])
     return (
-        "Hours of one core, by the seconds of the finished runs of a row on the same data; of a row without any, by "
-        "the mean of the rows that train the same network. Training a source network counts as much as `softmax`, "
-        "which trains it once more, and is counted once for all runs that share it; so are runs that tables share, in "
-        "the first of them.\n\n" + _markdown(["runs", "planned", "missing", "hours"], lines)
+        "Hours of one core, by the seconds of the finished runs of a row on the same data or, scaled, on the other "
+        "sets; of a row without any, by the mean of the rows that train the same network. Training a source network "
+        "counts as much as `softmax`, which trains it once more, and is counted once for all runs that share it; so "
+        "are runs that tables share, in the first of them.\n\n"
+        + _markdown(["runs", "planned", "missing", "hours"], lines)
     )
 
 
@@ -257,23 +260,28 @@ def planned_runs(table: str, seeds: Sequence[int]) -> list[PlannedRun]:
     ]
 
 
-def seconds_of(run: PlannedRun, finished: pd.DataFrame) -> float:
-    """Of adaptation; labels come from the source network at once, except where a classifier of codes learns."""
+def seconds_of(run: PlannedRun, finished: pd.DataFrame, pace: Mapping[str, float]) -> float:
+    """Of adaptation; labels come from the source network at once, except where a classifier of codes learns.
+
+    pace : seconds of one and the same row on each set
+    """
     if run.row.goal == "label" and not run.row.method.startswith("code-"):
         return 0.0
-    of_set = finished[finished["dataset"] == run.dataset]
-    of_row = of_set[of_set["row"].isin([run.row.label, run.row.method])]["seconds"]
-    if len(of_row):
-        return float(of_row.mean())
-    by_row = (of_set if len(of_set) else finished).groupby("row")["seconds"].mean()
-    return float(by_row[by_row > TRAINS].mean())
+    of_row = finished[finished["row"].isin([run.row.label, run.row.method])]
+    if (of_row["dataset"] == run.dataset).any():
+        return float(of_row[of_row["dataset"] == run.dataset]["seconds"].mean())
+    similar = of_row if len(of_row) else finished[~finished["row"].str.startswith(NO_TRAINING)]
+    by_set = similar.groupby("dataset")["seconds"].mean()
+    if run.dataset in by_set:
+        return float(by_set[run.dataset])
+    return float(pd.Series({name: pace[run.dataset] / pace[name] * by_set[name] for name in by_set.index}).mean())
 
 
-def source_seconds(run: PlannedRun, finished: pd.DataFrame) -> float:
+def source_seconds(run: PlannedRun, finished: pd.DataFrame, pace: Mapping[str, float]) -> float:
     """Of training the source network."""
     if run.row.method.startswith("features-"):
         return 0.0
-    return seconds_of(run._replace(row=Row("softmax", "softmax")), finished)
+    return seconds_of(run._replace(row=Row("softmax", "softmax")), finished, pace)
 
 
 def _spread(runs: pd.DataFrame, metric: str) -> Spread | None:

@@ -81,15 +81,17 @@ def test_time_of_a_missing_run_is_that_of_its_row_or_of_rows_like_it(generator):
         ("wisdm", "softmax", 10.0),
     ]
     finished = pd.DataFrame(lines, columns=["dataset", "row", "seconds"])
+    pace = {"ucihar": 200.0, "wisdm": 20.0, "ptb": 1000.0}
 
     def seconds(dataset, method, goal="adapt"):
         row = generator.Row(method, method, goal=goal)
-        return generator.seconds_of(generator.PlannedRun("cnn", dataset, row, 0, 1, 0), finished)
+        return generator.seconds_of(generator.PlannedRun("cnn", dataset, row, 0, 1, 0), finished, pace)
 
     assert seconds("ucihar", "shot") == 20
+    assert seconds("wisdm", "shot") == 2  # a tenth of its time on ucihar
     assert seconds("ucihar", "cdan") == 60
     assert seconds("wisdm", "cdan") == 10
-    assert seconds("ptb", "softmax") == pytest.approx((55 + 20) / 2)  # the means of both rows over all sets
+    assert seconds("ptb", "softmax") == 500
     assert seconds("ucihar", "ncp", goal="label") == 0
     assert seconds("ucihar", "code-cnn", goal="label") == 60
 

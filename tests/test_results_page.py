@@ -103,3 +103,10 @@ def test_the_leaderboard_has_every_row_of_both_networks_on_every_set_run_or_not(
         assert of_cnn == {label.split(",")[0] for name, label in shown if name == dataset and "=domain" in label}
     assert {each.backbone for each in board.entries} == {"patch-transformer", "cnn", ""}
     assert board.seeds == (0,)
+
+
+def test_what_was_not_run_is_named(generator):
+    of_set = runs_of(("softmax", "2-11", 0, 50.0), ("softmax", "6-23", 0, 50.0), ("cdan, CNN", "2-11", 0, 90.0))
+    text = generator.not_run(of_set)
+    assert "`softmax`" not in text
+    assert all(f"`{row}`" in text for row in ("cdan, CNN", "softmax, CNN", "att", "att, CNN", "features-linear"))
