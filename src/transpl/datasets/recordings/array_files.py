@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import require_extra, unreadable_file
 from transpl._utils.files import third_party
+from transpl.datasets.recordings.matlab_files import Arrays, read_matlab
 
 ARRAYS = (".mat", ".h5", ".hdf5", ".nc")
 
@@ -21,7 +22,6 @@ _MOST_UNPACKED = 1100  # bytes that a stored byte may become; zlib's limit
 _PLAIN = "biufSU"  # numpy's kinds of numbers and text
 _AXES = "xyz"
 _ADVICE = "Save the signals as arrays of equal length, or the table as csv."
-Arrays = dict[str, NDArray[Any]]
 
 
 def read_arrays(path: Path) -> Arrays:
@@ -38,7 +38,7 @@ def read_arrays(path: Path) -> Arrays:
             require_extra(f"reading {path.name}", "hdf5", "h5py")
             found = _read_hdf5(path)
         else:
-            found = _read_matlab(path)
+            found = read_matlab(path)
     short = {name: name.rpartition("/")[2] for name in found}
     often = Counter(short.values())
     return {short[name] if often[short[name]] == 1 else name: _plain(array) for name, array in found.items()}
@@ -69,29 +69,6 @@ def read_arrays_as_table(path: Path) -> pd.DataFrame:
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """Drop axes of length 1: MATLAB writes a vector as a matrix. An array of three axes stays as it is."""
     return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
-
-
-def _read_matlab(path: Path) -> Arrays:
-    from scipy.io import loadmat
-
-    return _flatten({name: value for name, value in loadmat(path).items() if not name.startswith("__")})
-
-
-def _flatten(values: dict[str, Any], prefix: str = "") -> Arrays:
-    """Take structs apart, and read cells of words as text."""
-    found: Arrays = {}
-    for name, value in values.items():
-        array = np.asarray(value)
-        if array.dtype.names and array.size == 1:  # a struct
-            fields = {field: array[field].reshape(-1)[0] for field in array.dtype.names}
-            found |= _flatten(fields, f"{prefix}{name}/")
-        elif array.dtype.kind == "O" and array.size:  # a cell
-            words = [np.asarray(cell) for cell in array.reshape(-1)]
-            if all(word.dtype.kind == "U" and word.size <= 1 for word in words):
-                found[f"{prefix}{name}"] = np.array([str(word.reshape(-1)[0]) if word.size else "" for word in words])
-        elif array.dtype.kind in _PLAIN:
-            found[f"{prefix}{name}"] = array
-    return found
 
 
 def _read_netcdf3(path: Path) -> Arrays:
