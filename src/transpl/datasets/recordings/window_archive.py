@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from transpl._utils.errors import first_repeated, invalid, unreadable_file
 from transpl._utils.files import npz_keys, read_npz
 from transpl.datasets.prepared import as_names, as_str
-from transpl.datasets.recordings.array_files import ARRAYS, Arrays, read_arrays
+from transpl.datasets.recordings.array_files import ARRAYS, read_arrays
+from transpl.datasets.recordings.matlab_files import Arrays
 from transpl.datasets.recordings.tables import NAME_CHANNELS, Text, as_text, has_suffix
 from transpl.windows import as_windows, name_channels
 
