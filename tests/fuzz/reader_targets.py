@@ -18,6 +18,7 @@ from driver import target
 from rich.console import Console
 from scipy.io import netcdf_file, savemat
 
+from transpl._utils.errors import InputError
 from transpl._utils.files import write_json
 from transpl.datasets.card_page import write_card_page
 from transpl.datasets.cards import Provenance, card_or_contents, card_path, make_card, refuse_second_scaling
@@ -248,6 +249,8 @@ def look_at_files(folder: Path) -> None:
     found = check_files([folder / "walk.csv"], window=8)
     json.dumps(found.as_json(), allow_nan=False)
     assert found.lines()
+    if found.files[0].problem is not None:
+        raise InputError(found.files[0].problem)
 
 
 @target("npz", write=write_npz)
