@@ -77,6 +77,37 @@ def hdf5(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     return {"path": folder / "walk.h5"}
 
 
+def matlab_structs(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    from scipy.io import savemat
+
+    halves = [frame[:300], frame[300:]]
+    structs = [{**{name: half[name].to_numpy() for name in ("t", "ax", "ay")}, "fs": 50.0} for half in halves]
+    trials = [{**struct, "activity": half["activity"].iloc[0]} for struct, half in zip(structs, halves, strict=True)]
+    savemat(folder / "walk.mat", {"trials": np.array(trials, dtype=object)})
+    return {"path": folder / "walk.mat"}
+
+
+def hdf5_groups(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "walk.h5", "w") as file:
+        for trial, half in (("one", frame[:300]), ("two", frame[300:])):
+            for name in ("t", "ax", "ay"):
+                file[f"{trial}/{name}"] = half[name].to_numpy()
+            file[f"{trial}/activity"] = half["activity"].to_numpy(object)
+    return {"path": folder / "walk.h5"}
+
+
+def lines(change: Callable[[str, str], str], **options: Any) -> Write:
+    """Write a csv whose text is changed, given its header and its rows."""
+
+    def write(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+        header, rows = frame.to_csv(index=False, lineterminator="\n", **options).split("\n", 1)
+        (folder / "walk.csv").write_text(change(header, rows), encoding="utf-8")
+        return {"path": folder / "walk.csv"}
+
+    return write
+
+
 def netcdf(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     from scipy.io import netcdf_file
 
@@ -109,10 +140,19 @@ SAME = {
     "UTF-16, as spreadsheets write it": csv(".txt", sep="\t", encoding="utf-16"),
     "Windows letters": changed(lambda frame: frame.assign(**{"Länge (m/s²)": "x"})),
     "Windows line ends": csv(lineterminator="\r\n"),
+    "comments above the header": lines(lambda header, rows: f"# watch 7, left\n# 3 May\n{header}\n{rows}"),
+    "a header that is a comment": lines(lambda header, rows: f"# made by numpy\n# {header}\n{rows}"),
+    "titles above the header": lines(lambda header, rows: f"sep=,\nDevice,watch 7\nSite,home,,\n\n{header}\n{rows}"),
+    "a row of units below the header": lines(lambda header, rows: f"{header}\ns,g,[g],\n{rows}"),
+    "a separator at the end of the rows": lines(
+        lambda header, rows: header + "\n" + rows.replace("\n", ";\n"), sep=";", decimal=","
+    ),
     "parquet": frames(".parquet", "to_parquet"),
     "feather": frames(".feather", "to_feather"),
     "MATLAB": matlab,
     "HDF5": hdf5,
+    "MATLAB, a struct for each recording": matlab_structs,
+    "HDF5, a group for each recording": hdf5_groups,
     "NetCDF": netcdf,
     "a written-out index": lambda frame, folder: (
         frame.to_csv(folder / "walk.csv") or {"path": folder / "walk.csv"}  # type: ignore[func-returns-value]
@@ -127,6 +167,15 @@ SAME = {
     "rows logged twice": changed(lambda frame: pd.concat([frame, frame[100:160]])),
     "up to three lost samples on end": changed(lambda frame: frame.drop(index=[40, 200, 201, 450, 451, 452])),
     "empty cells": changed(lambda frame: frame.assign(ax=frame["ax"].where(~frame.index.isin([40, 200, 201])))),
+    "a channel at half the rate, empty cells between": changed(
+        lambda frame: frame.assign(ay=frame["ay"].where(frame.index % 2 == 0))
+    ),
+    "two sensors that take turns, empty cells between": changed(
+        lambda frame: frame.assign(
+            ax=frame["ax"].where((frame.index % 2 == 1) | (frame.index == 0)),
+            ay=frame["ay"].where((frame.index % 2 == 0) | (frame.index == N - 1)),
+        )
+    ),
     "a few words among numbers": changed(
         lambda frame: frame.assign(ax=frame["ax"].astype(object).mask(frame.index == 40, "?"))
     ),
@@ -137,6 +186,16 @@ SAME = {
     "ISO dates over the end of summer time": times(
         lambda t: [each.isoformat() for each in seconds_since("2026-10-25 00:59:56Z", t).dt.tz_convert("Europe/Berlin")]
     ),
+    "local dates over the end of summer time": times(
+        lambda t: seconds_since("2026-10-25 00:59:54Z", t).dt.tz_convert("Europe/Berlin").dt.tz_localize(None)
+    ),
+    "a comma before the milliseconds": times(
+        lambda t: seconds_since("2026-03-01 12:00", t).dt.strftime("%Y-%m-%d %H:%M:%S,%f")
+    ),
+    "times of day over midnight": times(
+        lambda t: seconds_since("2026-03-01 23:59:57", t).dt.strftime("%H:%M:%S.%f").str[:-4]
+    ),
+    "a clock that begins again": times(lambda t: (t % 6).round(6)),
     "dates that begin with the day": times(
         lambda t: seconds_since("2026-04-03 23:59:55", t).dt.strftime("%d.%m.%Y %H:%M:%S.%f")
     ),
@@ -167,6 +226,14 @@ REFUSED = {
     "milliseconds from the start, not said": (
         changed(lambda frame: frame.assign(t=1e3 * frame["t"]), rate=50.0),
         "--time-unit ms",
+    ),
+    "a channel at a fiftieth of the rate, empty cells between": (
+        changed(lambda frame: frame.assign(ay=frame["ay"].where(frame.index % 50 == 0))),
+        "'ay' is empty in 98 %.*--channels",
+    ),
+    "rows of two people by number, not said": (
+        changed(lambda frame: pd.concat([frame.assign(who=1), frame.assign(who=2)]).sort_values("t")),
+        "--domain-col",
     ),
     "rows of two people, not said": (
         changed(lambda frame: pd.concat([frame.assign(who="ann"), frame.assign(who="bob")])),

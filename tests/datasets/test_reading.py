@@ -625,3 +625,82 @@ def test_a_half_written_csv_gz(tmp_path: Path, keep: int) -> None:
 def test_the_header_is_the_first_line_that_is_not_blank(tmp_path: Path) -> None:
     (tmp_path / "walk.csv").write_bytes(b'\xef\xbb\xbf\r\n  \r\n "ax" , "a""y"\r\n' + b"1,2\r\n" * 12)
     assert read_recordings(tmp_path / "walk.csv", window=10).channel_names == ("ax ", 'a"y')
+
+
+def test_a_first_row_without_values_is_no_row_of_units(tmp_path: Path) -> None:
+    frame = table(40, label="walk").astype({"ax": object, "ay": object})
+    frame.loc[0, ["ax", "ay"]] = None
+    found = read(tmp_path, frame, label_col="label")
+    assert found.start is not None
+    assert found.start[0] == 1
+    assert_consecutive(found)
+
+
+@pytest.mark.parametrize("above", ["", "# a\n", "title\n\n", "a;b;;\n"])
+def test_rows_are_counted_below_the_header(tmp_path: Path, above: str) -> None:
+    text = table(40, label="walk").to_csv(index=False, sep=";", decimal=",")
+    (tmp_path / "walk.csv").write_text(above + text)
+    assert_consecutive(read_recordings(tmp_path / "walk.csv", window=10, label_col="label"))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trials=st.lists(st.integers(12, 60), min_size=2, max_size=5), named=st.booleans())
+def test_trials_that_begin_at_0_are_apart(tmp_path: Path, trials: list[int], named: bool) -> None:
+    frame = table(sum(trials), t=np.concatenate([np.arange(n) / 10 for n in trials]), who="ann")
+    found = read(tmp_path, frame, time_col="t", group_col="who" if named else None)
+    assert_consecutive(found)
+    assert found.group is not None
+    assert found.start is not None
+    trial = np.searchsorted(np.cumsum(trials), found.start, side="right")
+    names = ["ann", *(f"ann ({n})" for n in range(2, 9))] if named else [str(n) for n in range(1, 9)]
+    np.testing.assert_array_equal(found.group, np.array(names)[trial])
+
+
+def test_rows_that_come_late_are_put_in_their_place(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    late = np.argsort(np.arange(400) + np.where(rng.random(400) < 0.05, rng.integers(1, 30, 400), 0), kind="stable")
+    found = read(tmp_path, table(400, t=np.arange(400) / 10).iloc[late], time_col="t")
+    np.testing.assert_array_equal(np.diff(found.X[:, 0], axis=1), 1)
+    assert found.group is None
+
+
+def test_rows_at_rest_on_a_coarse_clock_are_kept(tmp_path: Path) -> None:
+    frame = table(400, t=np.arange(400) // 20).assign(ax=np.arange(400) // 4, ay=0.0)
+    found = read(tmp_path, frame, time_col="t")
+    assert len(found) == 79
+    np.testing.assert_allclose(found.X[:, 0], (found.start[:, None] + np.arange(10)) // 4)  # type: ignore[index]
+
+
+def test_an_empty_cell_does_not_change_other_channels(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).normal(size=60)
+    frame = table(60, t=np.arange(60) / 10).assign(ax=noise)
+    frame.loc[frame.index % 3 > 0, "ay"] = np.nan
+    found = read(tmp_path, frame, time_col="t", step=10)
+    np.testing.assert_allclose(found.X[:, 0].ravel()[:50], noise[:50], rtol=1e-6)
+    np.testing.assert_allclose(found.X[:, 1].ravel()[:50], -np.arange(50), atol=1e-5)
+
+
+def test_a_slow_channel_is_bridged_if_asked(tmp_path: Path) -> None:
+    frame = table(100, t=np.arange(100) / 50)
+    frame.loc[frame.index % 50 > 0, "ay"] = np.nan
+    found = read(tmp_path, frame[:51], time_col="t", gap=1.1)
+    assert_slow = found.X[0]
+    np.testing.assert_allclose(assert_slow, [np.arange(10), -np.arange(10)], atol=1e-5)
+
+
+def test_words_that_take_turns_are_pointed_out(tmp_path: Path) -> None:
+    frame = table(60, t=np.arange(60) / 10, who=["ann", "bob"] * 30)
+    assert any("--domain-col" in line for line in read(tmp_path, frame, time_col="t").warnings)
+
+
+def test_groups_are_recordings_without_being_named(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "walk.h5", "w") as file:
+        for number, length in enumerate([25, 40]):
+            file[f"day/{number}/ax"] = np.arange(float(length)) + 100 * number
+            file[f"day/{number}/rate"] = 50.0
+    found = read_recordings(tmp_path / "walk.h5", window=10)
+    assert found.group is not None
+    assert found.channel_names == ("ax",)
+    np.testing.assert_array_equal(np.diff(found.X, axis=2), 1)
+    np.testing.assert_array_equal(found.group, np.where(found.X[:, 0, 0] < 100, "day/0", "day/1"))

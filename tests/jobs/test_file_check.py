@@ -50,6 +50,12 @@ def test_what_is_in_a_file(lab: Path) -> None:
     assert found.odd[-1] == f"few windows of sit {found.classes['sit']}, walk {found.classes['walk']}."
 
 
+def test_an_axis_is_no_label() -> None:
+    frame = pd.DataFrame({"x": [1, 2] * 9, "y": [1, 2] * 9, "acc_y": [0.0, 1.0] * 9, "activity": ["a", "b"] * 9})
+    assert guess_columns(frame, {}) == {"label_col": "activity"}
+    assert guess_columns(frame[["acc_y", "y"]], {}) == {"label_col": "y"}
+
+
 def test_columns_are_guessed_and_options_overrule(lab: Path) -> None:
     found = look(lab=lab)
     assert found.columns == {"time_col": "t", "label_col": "activity"}

@@ -65,6 +65,26 @@ def test_dates_stay_dates() -> None:
     assert told["start"][0] == "2023-11-14T22:13:20.000+00:00"
 
 
+def test_times_of_day_go_on_after_midnight() -> None:
+    texts = {"time": ["23:59:58.5", "23:59:59.5", "00:00:00.5"], "time_end": ["00:00:00.5", "00:00:01.5", "00:00:02.5"]}
+    found = segments_of(windows("aab").assign(**texts))
+    assert found is not None
+    assert found["start"].tolist() == ["23:59:58.500", "00:00:01.000"]
+    assert found["end"].tolist() == ["00:00:01.000", "00:00:02.500"]
+    assert at_changes(windows("aba").assign(**texts)).tolist() == [False, False, False]
+    assert at_changes(windows("aab").assign(**texts)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("zone", ["", "+01:00", "Z"])
+@pytest.mark.parametrize("fraction", ["", ".123456789"])
+def test_dates_keep_their_zone(zone: str, fraction: str) -> None:
+    texts = [f"2026-03-01T10:00:0{second}{fraction}{zone}" for second in range(5)]
+    found = segments_of(windows("aab").assign(time=texts[:3], time_end=texts[2:]))
+    assert found is not None
+    milliseconds = ".123" if fraction else ".000"
+    assert found["start"][0] == f"2026-03-01T10:00:00{milliseconds}{zone.replace('Z', '+00:00')}"
+
+
 def test_rows_where_there_is_no_clock() -> None:
     table = windows("aab").drop(columns=["time", "time_end"]).assign(start=[0, 5, 10], end=[9, 14, 19])
     found = segments_of(table)

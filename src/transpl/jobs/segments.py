@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl.datasets.recordings.clocks import UNITS, as_dates, unit_of_dates
+from transpl.datasets.recordings.clocks import DAY, UNITS, as_dates, is_time_of_day, unit_of_dates
 
 Floats = NDArray[np.float64]
 
-NUMBER, DATE, ORDER = "number", "date", "order"
+NUMBER, DATE, TIME_OF_DAY, ORDER = "number", "date", "time of day", "order"
 _DIGITS = 6  # of a time in seconds
 _MILLISECONDS = 1e3  # per second
-_ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d|\d{9,}.*)$")  # numbers that are dates count from 1970 in UTC
+_ZONE = re.compile(r":\d\d(?:[.,]\d+)?\s*(Z|[+-]\d\d:?\d\d)$")
 LONGEST = 1.5  # usual steps from one window to the next; a longer step is a gap
 
 
@@ -53,7 +53,8 @@ def recordings_of(predictions: pd.DataFrame) -> list[tuple[str, NDArray[np.int64
 def window_times(predictions: pd.DataFrame) -> tuple[str, Floats, Floats | None]:
     """When windows begin and end, as numbers, and what the numbers are.
 
-    Dates are milliseconds since 1970. Without a clock they are rows of the file, or else the order of the windows.
+    Dates are milliseconds since 1970, times of day since the first midnight. Without a clock they are rows of the file,
+    or else the order of the windows.
     """
     for start, end in (("time", "time_end"), ("start", "end")):
         if start not in predictions:
@@ -68,8 +69,20 @@ def window_times(predictions: pd.DataFrame) -> tuple[str, Floats, Floats | None]
             if kind == NUMBER and start == "time" and (unit := unit_of_dates(starts)):
                 per_second = UNITS[unit] / _MILLISECONDS
                 return DATE, starts / per_second, None if ends is None else ends / per_second
+            if kind == DATE and is_time_of_day(predictions[start]):
+                return TIME_OF_DAY, *_over_midnight(predictions, starts, ends)
             return kind, starts, ends
     return ORDER, np.arange(len(predictions), dtype=np.float64), None
+
+
+def _over_midnight(predictions: pd.DataFrame, starts: Floats, ends: Floats | None) -> tuple[Floats, Floats | None]:
+    """Let times of day go on growing after midnight; the windows of a recording are in order."""
+    day = DAY * _MILLISECONDS
+    length = None if ends is None else (ends - starts) % day
+    starts = starts.copy()
+    for _, rows in recordings_of(predictions):
+        starts[rows] = np.unwrap(starts[rows], period=day)
+    return starts, None if length is None else starts + length
 
 
 def at_changes(predictions: pd.DataFrame) -> NDArray[np.bool_]:
@@ -112,12 +125,18 @@ def _segments(windows: pd.DataFrame, starts: Floats, ends: Floats) -> pd.DataFra
 
 
 def _written(times: pd.Series[Any], kind: str, predictions: pd.DataFrame) -> pd.Series[Any]:
-    """Write numbers as the predictions write times: rows as whole numbers, dates with a zone if they have one."""
+    """Write numbers as the predictions write times: rows as whole numbers, dates in their zone if they have one."""
     if kind == NUMBER:
         return times.round(_DIGITS) if "time" in predictions else times.round().astype(np.int64)
     dates = pd.to_datetime(times, unit="ms", utc=True)
-    if not _ZONE.search(str(predictions["time"].iloc[0])):
-        dates = dates.dt.tz_localize(None)
+    if kind == TIME_OF_DAY:
+        return dates.map(lambda each: each.time().isoformat(timespec="milliseconds"))
+    column = predictions["time"]
+    if not pd.api.types.is_numeric_dtype(column):  # numbers that are dates count from 1970 in UTC
+        zone = _ZONE.search(str(column.iloc[0]))
+        dates = (
+            dates.dt.tz_convert(pd.Timestamp(f"2000-01-01T00:00{zone[1]}").tz) if zone else dates.dt.tz_localize(None)
+        )
     return dates.map(lambda each: each.isoformat(timespec="milliseconds"))
 
 
@@ -126,5 +145,6 @@ def _numbers(column: pd.Series[Any]) -> Floats:
 
 
 def _milliseconds(column: pd.Series[Any]) -> Floats:
-    since = as_dates(column) - pd.Timestamp(0, tz="UTC")
+    dates = as_dates(column)
+    since: Any = dates if pd.api.types.is_timedelta64_dtype(dates) else dates - pd.Timestamp(0, tz="UTC")
     return np.asarray(since / pd.Timedelta(milliseconds=1), np.float64)

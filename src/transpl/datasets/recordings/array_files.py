@@ -19,6 +19,7 @@ ARRAYS = (".mat", ".h5", ".hdf5", ".nc")
 _HDF5, _NETCDF3 = b"\x89HDF\r\n\x1a\n", b"CDF"
 _MATLAB_73 = b"MATLAB 7.3"  # HDF5 after a text of 512 bytes
 _MOST_UNPACKED = 1100  # bytes that a stored byte may become; zlib's limit
+RECORDING = "recording"  # column for the names of groups
 _PLAIN = "biufSU"  # numpy's kinds of numbers and text
 _AXES = "xyz"
 _ADVICE = "Save the signals as arrays of equal length, or the table as csv."
@@ -29,6 +30,13 @@ def read_arrays(path: Path) -> Arrays:
 
     Values that are neither, and axes of length 1 at the end, are left out.
     """
+    found = _read(path)
+    short = {name: name.rpartition("/")[2] for name in found}
+    often = Counter(short.values())
+    return {short[name] if often[short[name]] == 1 else name: array for name, array in found.items()}
+
+
+def _read(path: Path) -> Arrays:
     with third_party(path, f"not readable as {path.suffix}", "Check that it opens elsewhere, or write it again."):
         with open(path, "rb") as stream:
             start = stream.read(16)
@@ -39,9 +47,7 @@ def read_arrays(path: Path) -> Arrays:
             found = _read_hdf5(path)
         else:
             found = read_matlab(path)
-    short = {name: name.rpartition("/")[2] for name in found}
-    often = Counter(short.values())
-    return {short[name] if often[short[name]] == 1 else name: _plain(array) for name, array in found.items()}
+    return {name: _plain(array) for name, array in found.items()}
 
 
 def holds_windows(arrays: Arrays) -> bool:
@@ -50,8 +56,28 @@ def holds_windows(arrays: Arrays) -> bool:
 
 
 def read_arrays_as_table(path: Path) -> pd.DataFrame:
-    """Return the longest arrays as columns; acc (n, 3) becomes acc_x, acc_y and acc_z, others are numbered from 0."""
-    arrays = {name: array for name, array in read_arrays(path).items() if array.ndim in (1, 2) and array.size > 1}
+    """Return the longest arrays as columns; acc (n, 3) becomes acc_x, acc_y and acc_z, others are numbered from 0.
+
+    Groups with the same arrays are recordings, one below the other; the column "recording" names them.
+    """
+    groups: dict[str, Arrays] = {}
+    for name, array in _read(path).items():
+        group, _, short = name.rpartition("/")
+        groups.setdefault(group, {})[short] = array
+    alike = len(groups) > 1 and len({frozenset(arrays) for arrays in groups.values()}) == 1
+    if alike:
+        facts = _differing(groups)
+        tables = [_columns(groups[group]).assign(**facts[group], **{RECORDING: group}) for group in groups]
+        table = pd.concat(tables, ignore_index=True)
+    else:
+        table = _columns(read_arrays(path))
+    if table.empty:
+        raise unreadable_file(path, problem="no array of numbers in it", advice=_ADVICE)
+    return table
+
+
+def _columns(found: Arrays) -> pd.DataFrame:
+    arrays = {name: array for name, array in found.items() if array.ndim in (1, 2) and array.size > 1}
     rows = max((max(array.shape) for array in arrays.values()), default=0)
     columns: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
@@ -61,9 +87,19 @@ def read_arrays_as_table(path: Path) -> pd.DataFrame:
         signs = _AXES if table.shape[1] == len(_AXES) else range(table.shape[1])
         names = [name] if table.shape[1] == 1 else [f"{name}_{sign}" for sign in signs]
         columns |= dict(zip(names, table.T, strict=True))
-    if not columns:
-        raise unreadable_file(path, problem="no array of numbers in it", advice=_ADVICE)
     return pd.DataFrame(columns)
+
+
+def _differing(groups: dict[str, Arrays]) -> dict[str, dict[str, Any]]:
+    """Return what each group has one of, such as a label, where not all have the same."""
+    single = pd.DataFrame(
+        {
+            group: {name: each.item() for name, each in arrays.items() if each.size == 1}
+            for group, arrays in groups.items()
+        },
+        dtype=object,
+    )
+    return single[single.nunique(axis=1) > 1].to_dict()
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

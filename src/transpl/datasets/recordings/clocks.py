@@ -17,16 +17,20 @@ Floats = NDArray[np.float64]
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # per second
 MAX_BRIDGED = 3  # missing samples on end that are filled in
+DAY = 86_400.0  # seconds
 SAME_RATE = 1.1  # sampling rates that differ by a smaller factor count as equal
 
 _TOLERANCE = MAX_BRIDGED + 1.5  # a step longer than this many usual ones is a gap
 _EVEN = 0.25  # of a usual step: an even clock is seldom further from a whole number of steps
-_SELDOM = 0.1
+_SELDOM = 0.01
+_FEW_STEPS = 20  # distinct steps, at most, of a clock that counts in units about as long as a step
 _VAGUE = 3 * 1.25 * 1.48  # standard errors of a median, by the median distance from it
 _COARSE = 0.05  # share of rows with the time of the row before, above which the clock is coarser than the rows
 _BORN, _OVER = 3.15e8, 4.1e9  # seconds since 1970 that are dates: 1980 to 2100
 _NEXT_UNIT = 1000  # milliseconds in a second
 _AGES = 1e12  # seconds
+_TIME_OF_DAY = re.compile(r"\s*\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([AaPp]\.?[Mm]\.?)?\s*")
+_COMMA = re.compile(r"(?<=:\d\d),(?=\d)")  # before a fraction of a second; pandas would drop the fraction
 _DAY_FIRST = re.compile(r"\s*(1[3-9]|[23]\d)/\d|\s*\d{1,2}\.\d{1,2}\.\d{4}")
 
 
@@ -49,7 +53,8 @@ def measure_clock(times: Floats, gap: float | None = None) -> Clock:
     """Measure a clock; `gap` replaces the longest step that is no gap.
 
     The usual step is the mean of the forward steps, with the samples that are missing counted. On an uneven clock they
-    are counted only if the mean is further from the median than chance explains, as many steps look like two then.
+    are counted only if the mean is further from the median than chance explains, as many steps look like two then; and
+    not if the clock counts in units so long that usual steps differ by a factor, as 64 rows per second in 10 ms do.
     """
     steps = np.diff(times)
     forward = steps[steps > 0]
@@ -60,10 +65,15 @@ def measure_clock(times: Floats, gap: float | None = None) -> Clock:
     ratio = short / usual
     even = bool((np.abs(ratio - np.maximum(np.round(ratio), 1)) > _EVEN).mean() <= _SELDOM)
     vague = _VAGUE * float(np.median(np.abs(short - usual))) / math.sqrt(len(short))
-    is_whole = not even and abs(short.mean() - usual) <= vague
+    is_whole = not even and (abs(short.mean() - usual) <= vague or _counts_in_steps(ratio))
     usual = float(short.sum() / (len(short) if is_whole else max(np.round(ratio).sum(), 1)))
     coarse = bool((steps == 0).mean() > _COARSE)
     return Clock(usual, _TOLERANCE * usual if gap is None else gap, even, coarse)
+
+
+def _counts_in_steps(ratio: Floats) -> bool:
+    """Whether steps, in usual ones, have few lengths, as those of a clock have that is too coarse."""
+    return 1 < len(np.unique(ratio.round(2))) <= _FEW_STEPS
 
 
 def spread_repeated(times: Floats) -> Floats:
@@ -120,16 +130,29 @@ def time_column(frame: pd.DataFrame, column: str, path: Path) -> pd.Series[Any]:
     return series
 
 
+def is_time_of_day(column: pd.Series[Any]) -> bool:
+    """Whether a time column has no dates, only times such as 23:59:59.98."""
+    return pd.api.types.is_timedelta64_dtype(as_dates(column.head(1)))
+
+
 def as_dates(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return words as dates, NaT where a word is none; 3.4.2026 and 31/3/2026 begin with the day."""
+    """Return words as dates, NaT where a word is none; 3.4.2026 and 31/3/2026 begin with the day.
+
+    Times of day are returned as the time since midnight.
+    """
     if pd.api.types.is_datetime64_any_dtype(series):
         return series
-    day_first = bool(series.astype(str).str.match(_DAY_FIRST).any())
+    words = series.astype(str).str.replace(_COMMA, ".", regex=True)
+    if words.head(1).str.fullmatch(_TIME_OF_DAY).all():
+        clock = words.where(words.str.fullmatch(_TIME_OF_DAY))
+        dates = pd.to_datetime(clock, errors="coerce", utc=True, format="mixed")
+        return dates - dates.dt.normalize()
+    day_first = bool(words.str.match(_DAY_FIRST).any())
     if not day_first:
-        dates = pd.to_datetime(series, errors="coerce", utc=True, format="ISO8601")
+        dates = pd.to_datetime(words, errors="coerce", utc=True, format="ISO8601")
         if not dates.isna().any():
             return dates
-    return pd.to_datetime(series, errors="coerce", utc=True, format="mixed", dayfirst=day_first)
+    return pd.to_datetime(words, errors="coerce", utc=True, format="mixed", dayfirst=day_first)
 
 
 def unit_of_dates(times: Any) -> str | None:

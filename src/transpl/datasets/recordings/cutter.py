@@ -2,9 +2,9 @@
 
 A recording is a (domain, group) of a file; recordings may take turns in it. Within a recording, a run ends at a change
 of label or a gap. Up to three samples on end that are missing are filled in on a straight line, be it that a row is not
-there or that it lacks a value; more are a gap. With a clock, a gap is also where time goes back, and rows of uneven
-times are interpolated at the usual rate; without one, it is also where rows of other recordings lie between. Every run
-is cut from its own start. Rows may arrive in pieces of any size: the windows do not depend on it.
+there or that a channel has no value in it; more are a gap. With a clock, a gap is also where time goes back, and rows
+of uneven times are interpolated at the usual rate; without one, it is also where rows of other recordings lie between.
+Every run is cut from its own start. Rows may arrive in pieces of any size: the windows do not depend on it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Tally:
     """How many rows are in no window, by reason; samples instead of rows where runs are resampled."""
 
     rows: int = 0
-    missing: int = 0
+    missing: int = 0  # rows in which a channel lacks a value that is not filled in
     bridged: int = 0  # of the missing ones, those that samples between their neighbours stand for
     filled: int = 0  # samples that were filled in
     uneven: int = 0  # rows of recordings with an uneven clock
@@ -165,6 +165,7 @@ class RecordingCutter:
         self._sizes, self._tally, self._measure = sizes, tally, measure
         self._clock: Clock | None = None
         self._waiting: list[TableRows] = []  # for enough rows to know the clock
+        self._cells = CellFiller(tally)
         self._position = 0.0  # of the last row, if there is no clock
         self._previous: TableRows | None = None  # the last row without a missing value
         self._missing = 0  # rows since then
@@ -189,6 +190,8 @@ class RecordingCutter:
         """Yield the windows that the end of the recording completes."""
         if self._waiting:
             yield from self._take_waiting()
+        if self._clock is not None:
+            yield from self._cut(self._cells.finish(), self._clock)
         yield from self._end_run("at_end")
 
     def _count_rows(self, number: Ints, before: int) -> Floats:
@@ -206,6 +209,11 @@ class RecordingCutter:
             yield from self._take(rows, clock)
 
     def _take(self, rows: TableRows, clock: Clock) -> Iterator[Found]:
+        yield from self._cut(self._cells.feed(rows, clock.gap), clock)
+
+    def _cut(self, rows: TableRows | None, clock: Clock) -> Iterator[Found]:
+        if rows is None:
+            return
         rows, gaps = self._complete_rows(rows, clock)
         if rows.time is None or not len(rows):
             return
@@ -286,6 +294,70 @@ class RecordingCutter:
     def _found(self, pieces: Pieces) -> Iterator[Found]:
         if len(pieces.X):
             yield Found(self._domain, self._group, self._label, pieces)
+
+
+class CellFiller:
+    """Fills in the empty cells of rows, each on a straight line between its neighbours in time, unless these are apart.
+
+    Rows whose empty cells may yet be filled in are kept back.
+    """
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._kept: TableRows | None = None
+        self._time: Floats = np.empty(0)  # by channel, of the last value before the rows that are kept
+        self._value: Floats = np.empty(0)
+
+    def feed(self, rows: TableRows, gap: float) -> TableRows | None:
+        """Return the rows that are ready; `gap` is the longest time between neighbours."""
+        assert rows.time is not None
+        if self._kept is not None:
+            rows, self._kept = _joined(self._kept, rows), None
+        if not len(self._time):
+            self._time = self._value = np.full(rows.values.shape[1], np.nan)
+        empty = np.isnan(rows.values)
+        ready = len(rows)
+        if empty.any():
+            values, time = rows.values.copy(), rows.time
+            for c in np.flatnonzero(empty.any(axis=0)).tolist():
+                ready = min(ready, self._fill(values, time, c, gap))
+            self._tally.filled += int((empty.any(axis=1) & ~np.isnan(values).any(axis=1)).sum())
+            rows = replace(rows, values=values)
+        done, self._kept = rows.at(slice(0, ready)), rows.at(slice(ready, None)) if ready < len(rows) else None
+        self._remember(done)
+        return done if len(done) else None
+
+    def finish(self) -> TableRows | None:
+        """Return the rows that were kept back."""
+        kept, self._kept = self._kept, None
+        return kept
+
+    def _fill(self, values: Floats, time: Floats, c: int, gap: float) -> int:
+        """Fill in a channel; return the number of rows, from the first on, that later rows cannot change."""
+        known = np.flatnonzero(~np.isnan(values[:, c]))
+        empty = np.flatnonzero(np.isnan(values[:, c]))
+        at = np.concatenate([self._time[c : c + 1], time[known]])
+        value = np.concatenate([self._value[c : c + 1], values[known, c]])
+        after = np.searchsorted(known, empty) + 1
+        inner = after < len(at)
+        after, rows = after[inner], empty[inner]
+        apart = at[after] - at[after - 1]
+        near = (apart > 0) & (apart <= gap)
+        after, rows, apart = after[near], rows[near], apart[near]
+        share = (time[rows] - at[after - 1]) / apart
+        values[rows, c] = value[after - 1] + share * (value[after] - value[after - 1])
+        first = int(known[-1]) + 1 if len(known) else 0  # of the empty cells at the end
+        return first if 0 <= time[-1] - at[-1] <= gap else len(time)
+
+    def _remember(self, rows: TableRows) -> None:
+        if not len(rows):
+            return
+        assert rows.time is not None
+        known = ~np.isnan(rows.values)
+        last = len(rows) - 1 - known[::-1].argmax(axis=0)
+        has = known.any(axis=0)
+        self._time = np.asarray(np.where(has, rows.time[last], self._time))
+        self._value = np.asarray(np.where(has, rows.values[last, np.arange(len(last))], self._value))
 
 
 class Run:
@@ -405,6 +477,14 @@ class Resampler:
             samples[:, c] = np.interp(grid, time, values[:, c])
         before = np.searchsorted(time, grid, side="right") - 1
         return samples, rows[np.minimum(before, len(rows) - 1)]
+
+
+def _joined(some: TableRows, others: TableRows) -> TableRows:
+    columns = (
+        None if a is None or b is None else np.concatenate([a, b])
+        for a, b in ((getattr(some, each.name), getattr(others, each.name)) for each in fields(TableRows))
+    )
+    return TableRows(*columns)  # type: ignore[arg-type]
 
 
 def _by_recording(rows: TableRows) -> list[tuple[tuple[int, int], TableRows]]:

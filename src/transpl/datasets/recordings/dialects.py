@@ -1,4 +1,4 @@
-"""How a text file of numbers is written: its encoding, what separates the columns, and the decimal sign."""
+"""How a text file of numbers is written: its encoding, where its header is, the separator and the decimal sign."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import csv
 import gzip
 import re
-from collections.abc import Iterator
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,23 +21,30 @@ WRITE_AGAIN = "Check that it opens elsewhere, or write it again."
 _WORDS = {name: sign for signs in (SEPARATORS, DECIMALS) for sign, name in signs.items()} | {r"\t": "\t", " ": r"\s+"}
 _LINES = 50  # decide
 _BYTES = 1 << 16  # decide the encoding
+_COMMENT = ("#", "%", "//")
+_EMPTY = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write where a value is missing
+_BEGINS_WITH_NUMBER = re.compile(r"\s*\"?[-+]?[.,]?\d")
 _QUOTED = re.compile(r'"[^"]*"')
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _WITH_POINT = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")
 
 
 class Dialect(NamedTuple):
-    """A separator and a decimal sign as pandas takes them, and an encoding."""
+    """A separator, a decimal sign and an encoding as pandas takes them, and the lines above the header and of units."""
 
     sep: str = ","
     decimal: str = "."
     encoding: str = "utf-8-sig"
+    skiprows: tuple[int, ...] = ()
 
     def words(self, line: str) -> list[str]:
         """Split a line into its fields."""
         if self.sep == r"\s+":
             return line.split()
         return [field.strip() for field in next(csv.reader([line], delimiter=self.sep, skipinitialspace=True), [])]
+
+
+_ANY_DECIMAL = Dialect(decimal=",")
 
 
 def check_dialect(sep: str | None, decimal: str | None) -> tuple[str | None, str | None]:
@@ -56,19 +63,24 @@ def find_dialect(path: Path, sep: str | None = None, decimal: str | None = None)
     sep, decimal = check_dialect(sep, decimal)
     encoding = _find_encoding(path)
     with third_party(path, "not readable as .csv", WRITE_AGAIN), _open(path, encoding) as stream:
-        lines = [line.rstrip("\r\n") for line in islice(_filled(stream), _LINES)]
+        filled = ((number, line.rstrip("\r\n")) for number, line in enumerate(stream) if line.strip())
+        some = dict(islice(filled, _LINES))
+    numbers, lines = list(some), list(some.values())
     if not lines:
         raise unreadable_file(path, problem="the file is empty", advice="Write a header and one row per time step.")
-    sep = sep or _find_separator(lines)
-    return Dialect(sep, decimal or _find_decimal(lines, Dialect(sep)), encoding)
+    sep, header = _find_table(lines, sep)
+    plain = Dialect(sep, decimal or _find_decimal(lines[header + 1 :], Dialect(sep)), encoding)
+    units = numbers[header + 1 : header + 2] if _has_units(lines[header + 1 : header + 3], plain) else ()
+    return plain._replace(skiprows=(*range(numbers[header]), *units))
 
 
 def read_header(path: Path, dialect: Dialect) -> list[str]:
-    """Return the words of the first line that is not blank; pandas takes a minute for 100,000 of them."""
+    """Return the words of the header; pandas takes a minute for 100,000 of them."""
     with third_party(path, "not readable as .csv", WRITE_AGAIN), _open(path, dialect.encoding) as stream:
+        lines = (line for number, line in enumerate(stream) if number not in dialect.skiprows)
         if dialect.sep == r"\s+":
-            return next(_filled(stream)).split()
-        rows = csv.reader(stream, delimiter=dialect.sep, skipinitialspace=True)
+            return next(line for line in lines if line.strip()).split()
+        rows = csv.reader(lines, delimiter=dialect.sep, skipinitialspace=True)
         return [name.strip() for name in next(row for row in rows if "".join(row).strip() or len(row) > 1)]
 
 
@@ -79,10 +91,6 @@ def is_number(word: str, dialect: Dialect) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _filled(stream: IO[str]) -> Iterator[str]:
-    return (line for line in stream if line.strip())
 
 
 def _find_encoding(path: Path) -> str:
@@ -104,21 +112,60 @@ def _open(path: Path, encoding: str | None = None) -> IO[Any]:
     return stream
 
 
-def _find_separator(lines: list[str]) -> str:
-    """Take the sign that splits the header into most fields, if most lines have as many; blanks come last."""
-    best, fields = ",", 1
-    for sep in (",", ";", "\t", "|"):
-        counts = [1 + _QUOTED.sub("", line).count(sep) for line in lines]
-        same = sum(count == counts[0] for count in counts)
-        if counts[0] > fields and same > len(counts) / 2:
-            best, fields = sep, counts[0]
-    blanks = [len(line.split()) for line in lines]
-    if fields == 1 and len(lines) > 1 and blanks[0] > 1 and len(set(blanks)) == 1:
-        return r"\s+"
-    return best
+def _find_table(lines: list[str], wanted: str | None) -> tuple[str, int]:
+    """Return the separator, and which line is the header.
+
+    That is the first line with as many fields as most lines, most of them filled and, unless it is the first line, none
+    a number. The sign with the earliest header separates the columns; of equal ones that with most fields; blanks only
+    if there is no other.
+    """
+    above = _count_comments(lines)
+    lines = lines[above:]
+    found = []
+    for sep in (",", ";", "\t", "|") if wanted is None else (wanted,):
+        fields = [_split(line, sep) for line in lines]
+        (usual, often), *_ = Counter(map(len, fields)).most_common()
+        ends = all(not words[-1] for words in fields if len(words) == usual)
+        widths = (usual, usual - 1) if ends else (usual,)  # rows may end with the sign where the names do not
+        header = next((i for i, words in enumerate(fields) if len(words) in widths and _mostly_filled(words)), 0)
+        has_names = not any(is_number(word, _ANY_DECIMAL) for word in fields[header])
+        if usual > 1 and 2 * often > len(lines) and (has_names or header == 0):
+            found.append((not has_names, header, -usual, sep))
+    if found:
+        *_, header, _, sep = min(found)
+        return sep, above + header
+    blanks = {len(line.split()) for line in lines}
+    is_blanks = wanted is None and len(lines) > 1 and len(blanks) == 1 and blanks != {1}
+    return wanted or (r"\s+" if is_blanks else ","), above
 
 
-def _find_decimal(lines: list[str], dialect: Dialect) -> str:
-    words = [word for line in lines[1:] for word in dialect.words(line[:_BYTES])]
+def _count_comments(lines: list[str]) -> int:
+    """Count the comments above the header; the last one is the header itself if a row of numbers follows."""
+    comments = next((i for i, line in enumerate(lines) if not line.lstrip().startswith(_COMMENT)), 0)
+    return comments - 1 if comments and _BEGINS_WITH_NUMBER.match(lines[comments]) else comments
+
+
+def _mostly_filled(words: list[str]) -> bool:
+    return 2 * sum(map(bool, words)) > len(words)
+
+
+def _split(line: str, sep: str) -> list[str]:
+    """Split a line into its fields; what is in quotes is a field."""
+    line = _QUOTED.sub("x", line)
+    return line.split() if sep == r"\s+" else [field.strip() for field in line.split(sep)]
+
+
+def _has_units(rows: list[str], dialect: Dialect) -> bool:
+    """Whether the first of two rows has words where the second one has numbers: the units."""
+    if len(rows) < 2:
+        return False
+    units, values = map(dialect.words, rows)
+    above = [word for word, value in zip(units, values, strict=False) if is_number(value, dialect)]
+    filled = [word for word in above if word.lower() not in _EMPTY]
+    return 2 * len(filled) > len(above) and not any(is_number(word, dialect) for word in units)
+
+
+def _find_decimal(rows: list[str], dialect: Dialect) -> str:
+    words = [word for line in rows for word in dialect.words(line[:_BYTES])]
     commas = sum(_WITH_COMMA.fullmatch(word) is not None for word in words)
     return "," if commas > sum(_WITH_POINT.fullmatch(word) is not None for word in words) else "."

@@ -12,7 +12,7 @@ from transpl.datasets.recordings.clocks import as_dates
 
 _NAMES = {  # a column is taken for a role if one of its words is among these
     "time_col": "t time times timestamp timestamps datetime date sec seconds ms epoch clock zeit",
-    "label_col": "label labels activity activities class classes target annotation gesture exercise y gt state",
+    "label_col": "label labels activity activities class classes target annotation gesture exercise gt state",
     "group_col": "group session recording trial record run file sequence segment bout rep",
     "domain_col": "domain user users subject subjects participant patient person device who pid uid",
 }
@@ -32,7 +32,8 @@ def guess_columns(frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, str]:
         fits = _is_clock if role == "time_col" else _is_grouping
         for column in head.columns:
             words = {word.lower() for word in _WORDS.findall(str(column))}
-            if column not in taken and words & set(names.split()) and fits(head[column], frame[column]):
+            named = bool(words & set(names.split())) or (role == "label_col" and column == "y" and "x" not in head)
+            if column not in taken and named and fits(head[column], frame[column]):
                 found[role] = column
                 taken.add(column)
                 break

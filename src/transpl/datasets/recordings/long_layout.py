@@ -11,6 +11,7 @@ import pandas as pd
 from transpl._utils.errors import invalid
 
 _MOST_WORDS = 200
+_MOST_NUMBERS = 20  # that may name people; more may count the rows of a second
 _TURNS = 0.5  # share of the rows whose word differs from the row before, where channels take turns
 
 
@@ -24,19 +25,19 @@ def from_long(frame: pd.DataFrame, path: Path, roles: Sequence[str]) -> tuple[pd
     others = [name for name in frame.columns if name not in found]
     numbers = [name for name in others if pd.api.types.is_numeric_dtype(frame[name])]
     for column in others:
-        if not _is_text(frame[column]):
-            continue
-        words = frame[column].nunique()
-        if not 2 <= words <= _MOST_WORDS:
+        is_text, is_whole = _is_text(frame[column]), pd.api.types.is_integer_dtype(frame[column])
+        words = frame[column].nunique() if is_text or is_whole else 0
+        if not 2 <= words <= (_MOST_WORDS if is_text else _MOST_NUMBERS):
             continue
         if not _tells_apart(frame, found, column, words):
             changes = (frame[column].to_numpy()[1:] != frame[column].to_numpy()[:-1]).mean()
-            if len(numbers) == 1 and changes > _TURNS:
+            if is_text and changes > _TURNS:
                 return frame, [
-                    f"{column!r} changes from row to row; if it names the channel, write one column for each."
+                    f"{column!r} changes from row to row; if it names people or recordings, say so (--domain-col, "
+                    "--group-col), and if it names channels, write a column for each."
                 ]
             continue
-        if len(numbers) == 1:
+        if is_text and len(numbers) == 1:
             wide = frame.pivot(index=found, columns=column, values=numbers[0]).reset_index()
             names = ", ".join(map(str, sorted(frame[column].unique())))
             return wide.rename_axis(columns=None), [f"the words of {column!r} are taken as channels ({names})."]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_positive, invalid, unreadable_file
 from transpl._utils.files import require_regular
-from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
-from transpl.datasets.recordings.clocks import UNITS, Floats, seconds_column
+from transpl.datasets.recordings.array_files import ARRAYS, RECORDING, holds_windows, read_arrays
+from transpl.datasets.recordings.clocks import UNITS, Floats, is_time_of_day, seconds_column
 from transpl.datasets.recordings.cutter import Sizes
 from transpl.datasets.recordings.long_layout import from_long
 from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
@@ -242,9 +242,14 @@ def _from_table(
     frame, warnings = match_spelling(frame, [*(name for name in columns if name), *(channels or ())])
     columns, absent = _without_absent(columns, frame, optional)
     warnings += absent
+    if columns.group_col is None and has_suffix(path, ARRAYS) and _is_text(frame, RECORDING):
+        columns = columns._replace(group_col=RECORDING)
     if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
-    require_columns(frame, path, **columns._asdict())
+    roles = columns._asdict()
+    label_advice = "If all rows of a file are of one class, add a column that says so."
+    require_columns(frame, path, label_advice, label_col=roles.pop("label_col"))
+    require_columns(frame, path, **roles)
     if columns.time_col is not None and columns.time_col in columns[:-1]:
         advice = "Name another column, or leave it out."
         raise invalid("time_col", expected="a column with no other role", got=repr(columns.time_col), advice=advice)
@@ -267,7 +272,7 @@ def _from_table(
         warnings += mixed_rate_warnings([run.clock.step for run in runs if run.clock is not None], plan.rate)
         warnings += rate_warnings(interval, plan.interval, plan.rate)
     sizes = Sizes(*in_samples(plan.window, plan.step, plan.rate, interval, path.name), plan.rate)
-    cut = cut_recordings(table, runs, sizes, path.name, at_labels=not labels_only_score)
+    cut = cut_recordings(table, runs, sizes, path.name, names, at_labels=not labels_only_score)
     number = table.number
     clocks = [run.clock for run in runs if run.clock is not None]
     account = Account(len(number), len(runs), cut.left_out, cut.tally, clocks, unused, notes)
@@ -278,7 +283,7 @@ def _from_table(
         X=cut.X,
         y=y,
         domain=None if table.domain is None else table.domain[cut.first_rows],
-        group=None if table.group is None else table.group[cut.first_rows],
+        group=_numbered(None if table.group is None else table.group[cut.first_rows], cut.round),
         start=number[cut.first_rows],
         channel_names=names,
         description=f"{_title(path, domain)}: {describe(account, names, len(cut.X), sizes, y)}",
@@ -322,7 +327,21 @@ def _select_domain(
         label=as_text(frame[columns.label_col]) if columns.label_col else None,
         domain=_filled(frame, columns.domain_col, path) if columns.domain_col else None,
         group=_filled(frame, columns.group_col, path) if columns.group_col else None,
+        daily=columns.time_col is not None and is_time_of_day(frame[columns.time_col]),
     )
+
+
+def _is_text(frame: pd.DataFrame, column: str) -> bool:
+    return column in frame.columns and not pd.api.types.is_numeric_dtype(frame[column])
+
+
+def _numbered(group: Text | None, rounds: NDArray[np.int64]) -> Text | None:
+    """Tell recordings apart whose clock began again: "1", "2", or "lab", "lab (2)"."""
+    if not rounds.any():
+        return group
+    if group is None:
+        return np.char.mod("%d", rounds + 1)
+    return np.where(rounds > 0, np.char.add(group.astype(str), np.char.mod(" (%d)", rounds + 1)), group)
 
 
 def _written_times(column: pd.Series[Any]) -> NDArray[Any]:

@@ -82,8 +82,11 @@ def choose_channels(
             advice = "Name the channels (--channels), and write decimals with a point."
             raise invalid(path.name, expected="a numeric column", got=present, advice=advice)
     else:
+        advice = NAME_CHANNELS
+        if not set(channels) & set(frame.columns):
+            advice += " Files with the other sensors of one recording must be joined, by time, into one table before."
         for column in channels:
-            require_columns(frame, path, NAME_CHANNELS, channels=column)
+            require_columns(frame, path, advice, channels=column)
         if not channels or set(channels) & set(roles) or len(set(channels)) < len(channels):
             expected = "one or more columns, each once and none of them the domain, group, label or time"
             raise invalid("channels", expected=expected, got=list(channels), advice="Name only signals.")

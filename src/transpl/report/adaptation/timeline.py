@@ -48,7 +48,8 @@ def timeline_section(saved: SavedJob) -> list[str]:
 def timeline_data(saved: SavedJob) -> dict[str, Any]:
     """The windows of each recording in order of time.
 
-    kind : "number" or "date" (milliseconds since 1970) if it is known when windows begin, else "order"
+    kind : "number", "date" (milliseconds since 1970) or "time of day" (since midnight) if it is known when windows
+        begin, else "order"
     """
     table, truth = saved.predictions, saved.truth
     known = [] if truth is None else sorted(set(truth.tolist()) - {"", *saved.classes})

@@ -20,8 +20,10 @@
   const shortened = (name, letters) => (name.length > letters ? `${name.slice(0, letters - 1).trimEnd()}…` : name);
   const isWrong = (i) => data.truth && recording.truth[i] >= 0 && recording.truth[i] !== recording.label[i];
 
+  const isDated = data.kind === "date" || data.kind === "time of day";
   const time = (value) => {
-    if (data.kind === "date") return new Date(value).toISOString().replace("T", " ").replace(/(\.000)?Z$/, "");
+    const iso = isDated ? new Date(value).toISOString().replace("T", " ").replace(/(\.000)?Z$/, "") : "";
+    if (isDated) return data.kind === "date" ? iso : iso.slice(11);
     return Number(value.toPrecision(10)).toLocaleString("en");
   };
 
@@ -58,7 +60,7 @@
   const ticks = (first, last, left, width, y) => {
     const most = Math.max(1, Math.floor((width - left) / TICK)), span = last - first || 1;
     const size = 10 ** Math.floor(Math.log10(span / most)), step = [1, 2, 5, 10].map((n) => n * size).find((n) => span / n <= most);
-    const from = data.kind === "date" ? first : Math.ceil(first / step) * step;
+    const from = isDated ? first : Math.ceil(first / step) * step;
     return Array.from({ length: Math.floor((last - from) / step + 1e-9) + 1 }, (_, i) => from + i * step).flatMap((at) => [
       draw("line", { x1: scale(at), x2: scale(at), y1: y, y2: y + 5, class: "lane" }),
       draw("text", { x: scale(at), y: y + 18, class: "tick", "text-anchor": scale(at) > width - TICK / 2 ? "end" : at === first ? "start" : "middle" }, time(at)),
