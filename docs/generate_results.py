@@ -1,10 +1,12 @@
-"""Write docs/results.md from the runs in docs/results/*.csv, lines of `transpl bench --save-lines`.
+"""Write docs/results.md and the README's table from docs/results/*.csv, lines of `transpl bench --save-lines`.
 
 python docs/generate_results.py
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import ascii_lowercase
@@ -16,6 +18,7 @@ from transpl.benchmark.paper_tables import paper_table
 from transpl.benchmark.statistics import Statistics, signed_rank_p, statistics_over_pairs
 
 HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
 PAGE, INTRODUCTION, FOLDER = HERE / "results.md", HERE / "results_intro.md", HERE / "results"
 TITLES = {"ucihar": "UCIHAR", "wisdm": "WISDM", "hhar": "HHAR", "ptb": "PTB"}
 RANKED = ("ucihar", "wisdm", "hhar"), ("ucihar", "wisdm", "hhar", "ptb")  # fewer methods were run on PTB
@@ -55,9 +58,21 @@ _WITH_SPREAD = ("accuracy", "macro_f1", "binary_f1")  # shown with their standar
 
 
 def main() -> None:
-    """Write the page."""
+    """Write the page, and refill the README."""
     write_text(PAGE, page())
     print(f"wrote {PAGE}")
+    write_text(README, refilled(README.read_text(encoding="utf-8")))
+
+
+def refilled(readme: str) -> str:
+    """Return the README with the table and the statement about ranks of these runs."""
+    table = re.compile(r"\| accuracy / macro-F1 \(seeds\).*?\n(?=\n)", re.S)
+    statement = re.compile(r"Over the 30 pairs of.*?(?=\n\n)", re.S)
+    rest = re.search(r"\[All\s+methods,.*?(?=\n\n)", readme, re.S)
+    assert rest is not None
+    words = f"{headline()} {' '.join(rest[0].split())}"
+    wrapped = textwrap.fill(words, 132, break_long_words=False, break_on_hyphens=False)
+    return statement.sub(lambda _: wrapped, table.sub(lambda _: f"{short_table()}\n", readme, 1), 1)
 
 
 def page() -> str:
