@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
