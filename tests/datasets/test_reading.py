@@ -727,3 +727,9 @@ def test_groups_of_sensors_are_side_by_side(tmp_path: Path, names: tuple[str, st
         del file[f"{names[1]}/x"]
         file[f"{names[1]}/x"] = np.arange(20.0)
     refused(tmp_path / "walk.h5", "different numbers of rows")
+
+
+def test_a_unit_that_was_said_of_the_source_does_not_spoil_a_target_in_seconds(tmp_path: Path) -> None:
+    found = read(tmp_path, table(60, t=np.arange(60) / 50), time_col="t", time_unit="ms", interval=0.02, rate=50.0)
+    assert found.interval == pytest.approx(0.02)
+    assert_consecutive(found)

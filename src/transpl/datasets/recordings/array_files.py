@@ -65,8 +65,8 @@ def holds_windows(arrays: Arrays) -> bool:
 def read_arrays_as_table(path: Path) -> pd.DataFrame:
     """Return the longest arrays as columns; acc (n, 3) becomes acc_x, acc_y and acc_z, others are numbered from 0.
 
-    Groups with the same arrays are recordings, one below the other, named in the column "recording"; or sensors, side by
-    side, if they are called so.
+    Groups with the same arrays are recordings, one below the other, named in the column "recording"; or sensors, side
+    by side, if they are called so.
     """
     groups: dict[str, Arrays] = {}
     for name, array in _read(path).items():

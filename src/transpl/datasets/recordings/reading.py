@@ -267,7 +267,7 @@ def _from_table(
     if channels is None:
         warnings = role_warnings(frame, names) + warnings
         warnings = (clock_warnings(table.values, names) if columns.time_col is None else []) + warnings
-    runs, notes = order_recordings(table, plan.gap, None if plan.time_unit else plan.interval)
+    runs, notes = order_recordings(table, plan.gap, plan.interval)
     interval = usual_interval(runs)
     if columns.time_col is not None:
         warnings += mixed_rate_warnings([run.clock.step for run in runs if run.clock is not None], plan.rate)
