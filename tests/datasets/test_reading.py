@@ -733,3 +733,13 @@ def test_a_unit_that_was_said_of_the_source_does_not_spoil_a_target_in_seconds(t
     found = read(tmp_path, table(60, t=np.arange(60) / 50), time_col="t", time_unit="ms", interval=0.02, rate=50.0)
     assert found.interval == pytest.approx(0.02)
     assert_consecutive(found)
+
+
+def test_labels_of_a_target_do_not_decide_which_rows_repeat_another(tmp_path: Path) -> None:
+    t = np.arange(80) / 10
+    frame = pd.concat([table(80, t=t, label="sit"), table(80, t=t, label="walk")])
+    apart = read(tmp_path, frame, time_col="t", label_col="label")
+    assert set(apart.y.tolist()) == {"sit", "walk"}  # type: ignore[union-attr]
+    without = read(tmp_path, frame.drop(columns="label"), time_col="t")
+    found = read(tmp_path, frame, time_col="t", label_col="label", labels_only_score=True)
+    np.testing.assert_array_equal(found.X, without.X)

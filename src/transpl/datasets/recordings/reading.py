@@ -267,7 +267,8 @@ def _from_table(
     if channels is None:
         warnings = role_warnings(frame, names) + warnings
         warnings = (clock_warnings(table.values, names) if columns.time_col is None else []) + warnings
-    runs, notes = order_recordings(table, plan.gap, plan.interval)
+    seen = table._replace(label=None) if labels_only_score else table
+    runs, notes = order_recordings(seen, plan.gap, plan.interval)
     interval = usual_interval(runs)
     if columns.time_col is not None:
         warnings += mixed_rate_warnings([run.clock.step for run in runs if run.clock is not None], plan.rate)
