@@ -58,7 +58,7 @@ def test_dates_are_times_too():
 
 def test_times_of_day_grow_over_midnight():
     start = [f"23:59:{second:02d}" for second in range(54, 60)] + [f"00:00:{second:02d}" for second in range(6)]
-    _, data, _ = drawn(start=start, end=start[2:] + ["00:00:06", "00:00:07"])
+    _, data, _ = drawn(start=start, end=[*start[2:], "00:00:06", "00:00:07"])
     assert data["kind"] == "time of day"
     assert np.diff(data["recordings"][0]["start"]).tolist() == [1000] * 11
 
