@@ -102,14 +102,18 @@ def test_numbers_since_1970_are_dates(power: int, unit: str) -> None:
 def test_days_come_first_where_they_must() -> None:
     assert as_dates(pd.Series(["03.04.2026 10:00", "04.04.2026 10:00"])).dt.day.tolist() == [3, 4]
     assert as_dates(pd.Series(["3/4/2026", "31/4/2025", "13/4/2026"])).dt.day.dropna().tolist() == [3, 13]
+    assert as_dates(pd.Series(["03.04.26 10:00", "04.04.26 10:00"])).dt.day.tolist() == [3, 4]
+    assert as_dates(pd.Series(["1/3/2026 23:59", "2/3/2026 00:00"])).dt.month.tolist() == [3, 3]
+    assert as_dates(pd.Series(["3/1/2026 23:59", "3/2/2026 00:00"])).dt.month.tolist() == [3, 3]
+    assert as_dates(pd.Series(["3.4.2026 10:00:01", "3.4.2026 10:00:01.5"])).dt.microsecond.tolist() == [0, 500_000]
     assert as_dates(pd.Series(["2026-04-03"])).dt.month.tolist() == [4]
 
 
 def test_times_of_day() -> None:
-    found = as_dates(pd.Series(["23:59:59,5", "0:00:01", "12:00:00 AM", "11:30 pm", "25:00:00", "then"]))
+    found = as_dates(pd.Series(["23:59:59,5", "0:00:01", "12:00:00 AM", "11:30 pm", "25:00:00", "then", "9 pm"]))
     seconds = found.dt.total_seconds()
-    assert seconds[:4].tolist() == [86399.5, 1, 0, 84600]
-    assert seconds[4:].isna().all()
+    assert seconds[:5].tolist() == [86399.5, 1, 0, 84600, 90000]
+    assert seconds[5:].isna().all()
     assert is_time_of_day(pd.Series(["23:59:59.98"]))
     assert not is_time_of_day(pd.Series(["2026-03-01 23:59:59.98"]))
     assert not is_time_of_day(pd.Series([1.5]))

@@ -219,6 +219,10 @@ NEARLY = {  # other samples of the same signal
 REFUSED = {
     "a spreadsheet": (lambda frame, folder: {"path": _touch(folder / "walk.xlsx")}, "Save the sheet as csv"),
     "no names in the first line": (csv(header=False), "(its first line has numbers|expected a column)"),
+    "more names than fields": (
+        lines(lambda header, rows: f"time,{header}\n{rows}"),
+        "5 names, but most rows have 4 fields",
+    ),
     "two columns of one name": (csv(header=["t", "ax", "ax", "activity"]), "two columns are called 'ax'"),
     "a MATLAB file that is none": (lambda frame, folder: {"path": _touch(folder / "walk.mat")}, "not readable as .mat"),
     "an HDF5 file without arrays": (lambda frame, folder: {"path": _no_arrays(folder)}, "no array of numbers"),

@@ -656,3 +656,22 @@ def test_reading_and_making_cut_the_same_windows(folder: Path, clock: str | None
     np.testing.assert_array_equal(found.X[kept], made["X"][order])
     assert found.y is not None
     assert found.y[kept].tolist() == made["class_names"][made["y"][order]].tolist()
+
+
+def test_groups_of_a_file_are_recordings(folder: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(folder / name, "w") as file:
+            for number, length in enumerate([45, 60]):
+                file[f"day/{number}/ax"] = np.arange(float(length)) + 100 * number
+                file[f"day/{number}/label"] = "sit"
+    dataset = load_prepared(make(folder))
+    np.testing.assert_array_equal(np.diff(dataset.X, axis=2), 1)
+    assert set(dataset.X[:, 0, 0] // 100) == {0, 1}
+
+
+def test_titles_and_units_are_no_rows(folder: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text("watch 7\nax,ay,label\ng,g,-\n" + table().to_csv(index=False, header=False))
+    npz = make(folder)
+    np.testing.assert_array_equal(read_npz(npz, ["start"])["start"], load_prepared(npz).X[:, 0, 0])

@@ -311,6 +311,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     (tmp_path / "header.csv").write_text("ax,ay\n")
     (tmp_path / "long.csv").write_text("ax,ay\n1,2,3\n4,5,6\n")
+    (tmp_path / "short.csv").write_text("time,ax,ay\n1,2\n4,5\n")
     (tmp_path / "ragged.csv").write_text("ax,ay\n1,2\n4,5,6\n")
     (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "words.csv").write_text("a,b\nx,y\n")
@@ -322,6 +323,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(tmp_path / "empty.csv", "the file is empty")
     refused(tmp_path / "header.csv", "no rows")
     refused(tmp_path / "long.csv", "rows have more fields than the first line")
+    refused(tmp_path / "short.csv", "3 names, but most rows have 2 fields")
     refused(tmp_path / "numbers.csv", "its first line has numbers, not names")
     refused(tmp_path / "twice.csv", "two columns are called 'ax'")
     refused(tmp_path / "ragged.csv", "not readable")
@@ -684,8 +686,7 @@ def test_a_slow_channel_is_bridged_if_asked(tmp_path: Path) -> None:
     frame = table(100, t=np.arange(100) / 50)
     frame.loc[frame.index % 50 > 0, "ay"] = np.nan
     found = read(tmp_path, frame[:51], time_col="t", gap=1.1)
-    assert_slow = found.X[0]
-    np.testing.assert_allclose(assert_slow, [np.arange(10), -np.arange(10)], atol=1e-5)
+    np.testing.assert_allclose(found.X[0], [np.arange(10), -np.arange(10)], atol=1e-5)
 
 
 def test_words_that_take_turns_are_pointed_out(tmp_path: Path) -> None:
@@ -704,3 +705,41 @@ def test_groups_are_recordings_without_being_named(tmp_path: Path) -> None:
     assert found.channel_names == ("ax",)
     np.testing.assert_array_equal(np.diff(found.X, axis=2), 1)
     np.testing.assert_array_equal(found.group, np.where(found.X[:, 0, 0] < 100, "day/0", "day/1"))
+
+
+def test_a_channel_that_may_name_something_is_pointed_out(tmp_path: Path) -> None:
+    found = read(tmp_path, table(60, trial=[1] * 30 + [2] * 30, subject=1.5), label_col=None)
+    assert [line for line in found.warnings if "--group-col" in line]
+    assert not [line for line in found.warnings if "--domain-col" in line]
+    named = read(tmp_path, table(60, trial=[1] * 30 + [2] * 30), group_col="trial")
+    assert not [line for line in named.warnings if "--group-col" in line]
+
+
+@pytest.mark.parametrize("names", [("acc", "gyro"), ("subject1/left_wrist", "subject1/right_wrist"), ("imu1", "imu2")])
+def test_groups_of_sensors_are_side_by_side(tmp_path: Path, names: tuple[str, str]) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "walk.h5", "w") as file:
+        for name in names:
+            file[f"{name}/x"] = np.arange(40.0)
+    found = read_recordings(tmp_path / "walk.h5", window=10)
+    assert found.channel_names == tuple(f"{name}/x" for name in names)
+    with h5py.File(tmp_path / "walk.h5", "a") as file:
+        del file[f"{names[1]}/x"]
+        file[f"{names[1]}/x"] = np.arange(20.0)
+    refused(tmp_path / "walk.h5", "different numbers of rows")
+
+
+def test_a_unit_that_was_said_of_the_source_does_not_spoil_a_target_in_seconds(tmp_path: Path) -> None:
+    found = read(tmp_path, table(60, t=np.arange(60) / 50), time_col="t", time_unit="ms", interval=0.02, rate=50.0)
+    assert found.interval == pytest.approx(0.02)
+    assert_consecutive(found)
+
+
+def test_labels_of_a_target_do_not_decide_which_rows_repeat_another(tmp_path: Path) -> None:
+    t = np.arange(80) / 10
+    frame = pd.concat([table(80, t=t, label="sit"), table(80, t=t, label="walk")])
+    apart = read(tmp_path, frame, time_col="t", label_col="label")
+    assert set(apart.y.tolist()) == {"sit", "walk"}  # type: ignore[union-attr]
+    without = read(tmp_path, frame.drop(columns="label"), time_col="t")
+    found = read(tmp_path, frame, time_col="t", label_col="label", labels_only_score=True)
+    np.testing.assert_array_equal(found.X, without.X)

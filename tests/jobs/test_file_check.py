@@ -150,3 +150,10 @@ def test_windows_that_are_already_cut(tmp_path: Path) -> None:
     found = check_files([tmp_path / "cut.npz"])
     assert (found.files[0].windows, found.files[0].rows, found.columns) == (20, None, {})
     assert found.command is not None
+
+
+def test_a_class_called_minus_one_is_odd(lab: Path) -> None:
+    frame = recording().assign(activity=np.where(recording()["activity"] == "walk", 1, -1))
+    frame.to_csv(lab, index=False)
+    (found,) = look(lab=lab).files
+    assert any(line.startswith("-1 is taken as a class") for line in found.odd)

@@ -56,6 +56,13 @@ def test_dates_are_times_too():
     assert data["recordings"][0]["end"][-1] - data["recordings"][0]["start"][-1] == 2000
 
 
+def test_times_of_day_grow_over_midnight():
+    start = [f"23:59:{second:02d}" for second in range(54, 60)] + [f"00:00:{second:02d}" for second in range(6)]
+    _, data, _ = drawn(start=start, end=[*start[2:], "00:00:06", "00:00:07"])
+    assert data["kind"] == "time of day"
+    assert np.diff(data["recordings"][0]["start"]).tolist() == [1000] * 11
+
+
 def test_the_truth_may_be_unknown_or_a_class_that_the_source_lacks():
     truth = ["", "run", *CLASSES[np.arange(10) % 3]]
     _, data, _ = drawn(truth=truth)

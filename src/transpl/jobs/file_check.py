@@ -241,6 +241,8 @@ def _oddities(check: FileCheck, some: NDArray[np.float64], names: tuple[str, ...
         abs(facts["mean"]) < _NEAR and abs(facts["deviation"] - 1) < _NEAR for facts in check.channels.values()
     ):
         found.append("all channels look standardised, so that a turned sensor or another unit cannot be noticed.")
+    if "-1" in check.classes:
+        found.append("-1 is taken as a class. Empty these cells if it means that nobody knows.")
     few = {name: n for name, n in check.classes.items() if n < _FEW}
     if few:
         found.append(f"few windows of {_counted(few)}.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ _HDF5, _NETCDF3 = b"\x89HDF\r\n\x1a\n", b"CDF"
 _MATLAB_73 = b"MATLAB 7.3"  # HDF5 after a text of 512 bytes
 _MOST_UNPACKED = 1100  # bytes that a stored byte may become; zlib's limit
 RECORDING = "recording"  # column for the names of groups
+_SENSOR = re.compile(  # or where it is worn
+    r"(?<![a-z])(acc|gyr|mag|imu|emg|ecg|eeg|ppg|bvp|eda|hr|heart|temp|baro|sensor|device|phone|watch|"
+    r"left|right|wrist|ankle|chest|thigh|arm|leg|hip|waist|back|foot|hand|head)",
+    re.IGNORECASE,
+)
 _PLAIN = "biufSU"  # numpy's kinds of numbers and text
 _AXES = "xyz"
 _ADVICE = "Save the signals as arrays of equal length, or the table as csv."
@@ -58,22 +65,35 @@ def holds_windows(arrays: Arrays) -> bool:
 def read_arrays_as_table(path: Path) -> pd.DataFrame:
     """Return the longest arrays as columns; acc (n, 3) becomes acc_x, acc_y and acc_z, others are numbered from 0.
 
-    Groups with the same arrays are recordings, one below the other; the column "recording" names them.
+    Groups with the same arrays are recordings, one below the other, named in the column "recording"; or sensors, side
+    by side, if they are called so.
     """
     groups: dict[str, Arrays] = {}
     for name, array in _read(path).items():
         group, _, short = name.rpartition("/")
         groups.setdefault(group, {})[short] = array
-    alike = len(groups) > 1 and len({frozenset(arrays) for arrays in groups.values()}) == 1
-    if alike:
-        facts = _differing(groups)
-        tables = [_columns(groups[group]).assign(**facts[group], **{RECORDING: group}) for group in groups]
-        table = pd.concat(tables, ignore_index=True)
-    else:
-        table = _columns(read_arrays(path))
+    are_alike = len(groups) > 1 and len({frozenset(arrays) for arrays in groups.values()}) == 1
+    are_sensors = any(_SENSOR.search(group.rpartition("/")[2]) for group in groups)
+    if are_alike and are_sensors:
+        _require_equal_length(groups, path)
+    table = _stack(groups) if are_alike and not are_sensors else _columns(read_arrays(path))
     if table.empty:
         raise unreadable_file(path, problem="no array of numbers in it", advice=_ADVICE)
     return table
+
+
+def _require_equal_length(sensors: dict[str, Arrays], path: Path) -> None:
+    rows = {name: len(_columns(arrays)) for name, arrays in sensors.items()}
+    if len(set(rows.values())) > 1:
+        lengths = ", ".join(f"{name} {n:,}" for name, n in rows.items())
+        problem = f"its sensors have different numbers of rows ({lengths})"
+        raise unreadable_file(path, problem=problem, advice="Join them by time into one table.")
+
+
+def _stack(recordings: dict[str, Arrays]) -> pd.DataFrame:
+    facts = _facts(recordings)
+    tables = [_columns(arrays).assign(**facts[name], **{RECORDING: name}) for name, arrays in recordings.items()]
+    return pd.concat(tables, ignore_index=True)
 
 
 def _columns(found: Arrays) -> pd.DataFrame:
@@ -90,16 +110,23 @@ def _columns(found: Arrays) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _differing(groups: dict[str, Arrays]) -> dict[str, dict[str, Any]]:
-    """Return what each group has one of, such as a label, where not all have the same."""
-    single = pd.DataFrame(
-        {
-            group: {name: each.item() for name, each in arrays.items() if each.size == 1}
-            for group, arrays in groups.items()
-        },
-        dtype=object,
-    )
-    return single[single.nunique(axis=1) > 1].to_dict()
+def _facts(groups: dict[str, Arrays]) -> dict[str, dict[str, Any]]:
+    """Return what each group has one of, such as a label, unless it is a number that all share, such as a rate."""
+    single = {
+        group: {name: each.item() for name, each in arrays.items() if each.size == 1}
+        for group, arrays in groups.items()
+    }
+    values: dict[str, set[Any]] = {}
+    for name, value in chain.from_iterable(facts.items() for facts in single.values()):
+        values.setdefault(name, set()).add(value)
+    kept = {name for name, some in values.items() if len(some) > 1 or isinstance(next(iter(some)), str)}
+    return {group: {name: value for name, value in facts.items() if name in kept} for group, facts in single.items()}
+
+
+def recording_column(path: Path, frame: pd.DataFrame) -> str | None:
+    """Return the column that `read_arrays_as_table` added, if it did."""
+    is_named = path.suffix.lower() in ARRAYS and RECORDING in frame.columns
+    return RECORDING if is_named and not pd.api.types.is_numeric_dtype(frame[RECORDING]) else None
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.tseries.api import guess_datetime_format
 
 from transpl._utils.errors import invalid
 
@@ -30,8 +31,10 @@ _BORN, _OVER = 3.15e8, 4.1e9  # seconds since 1970 that are dates: 1980 to 2100
 _NEXT_UNIT = 1000  # milliseconds in a second
 _AGES = 1e12  # seconds
 _TIME_OF_DAY = re.compile(r"\s*\d{1,2}:\d\d(:\d\d([.,]\d+)?)?\s*([AaPp]\.?[Mm]\.?)?\s*")
+_PLAIN_TIME = re.compile(r"\s*\d{1,2}:\d\d:\d\d(\.\d+)?\s*")
 _COMMA = re.compile(r"(?<=:\d\d),(?=\d)")  # before a fraction of a second; pandas would drop the fraction
-_DAY_FIRST = re.compile(r"\s*(1[3-9]|[23]\d)/\d|\s*\d{1,2}\.\d{1,2}\.\d{4}")
+_LONG = pd.Timedelta(days=27)
+_DAY_FIRST = re.compile(r"\s*(1[3-9]|[23]\d)/\d|\s*\d{1,2}\.\d{1,2}\.\d\d")
 
 
 class Clock(NamedTuple):
@@ -138,21 +141,49 @@ def is_time_of_day(column: pd.Series[Any]) -> bool:
 def as_dates(series: pd.Series[Any]) -> pd.Series[Any]:
     """Return words as dates, NaT where a word is none; 3.4.2026 and 31/3/2026 begin with the day.
 
+    Of 1/3/2026, 2/3/2026, which may begin with either, the reading is taken that makes the recording shorter.
     Times of day are returned as the time since midnight.
     """
     if pd.api.types.is_datetime64_any_dtype(series):
         return series
     words = series.astype(str).str.replace(_COMMA, ".", regex=True)
     if words.head(1).str.fullmatch(_TIME_OF_DAY).all():
-        clock = words.where(words.str.fullmatch(_TIME_OF_DAY))
-        dates = pd.to_datetime(clock, errors="coerce", utc=True, format="mixed")
-        return dates - dates.dt.normalize()
+        return _since_midnight(words)
     day_first = bool(words.str.match(_DAY_FIRST).any())
     if not day_first:
         dates = pd.to_datetime(words, errors="coerce", utc=True, format="ISO8601")
         if not dates.isna().any():
             return dates
-    return pd.to_datetime(words, errors="coerce", utc=True, format="mixed", dayfirst=day_first)
+    dates = _parse_dates(words, day_first)
+    if not day_first and _span(dates) > _LONG:  # a new month in the night, or a new day
+        others = _parse_dates(words, day_first=True)
+        return others if not others.isna().any() and _span(others) < _span(dates) else dates
+    return dates
+
+
+def _since_midnight(words: pd.Series[Any]) -> pd.Series[Any]:
+    """Read times of day, NaT where a word is none."""
+    found = pd.to_timedelta(words.where(words.str.fullmatch(_PLAIN_TIME)), errors="coerce")
+    rest = found.isna() & words.str.fullmatch(_TIME_OF_DAY)  # 10:30 and 10:30:00 pm
+    if rest.any():
+        dates = pd.to_datetime(words[rest], errors="coerce", utc=True, format="mixed")
+        found[rest] = dates - dates.dt.normalize()
+    return found
+
+
+def _parse_dates(words: pd.Series[Any], day_first: bool) -> pd.Series[Any]:
+    """Read dates as the first one is written, which is fast, and the rest one by one."""
+    first = words.iloc[0] if len(words) else ""
+    shape = guess_datetime_format(first, dayfirst=day_first)
+    dates = pd.to_datetime(words, errors="coerce", utc=True, format=shape or "mixed", dayfirst=day_first)
+    rest = dates.isna()
+    if shape is not None and rest.any():
+        dates[rest] = pd.to_datetime(words[rest], errors="coerce", utc=True, format="mixed", dayfirst=day_first)
+    return dates
+
+
+def _span(dates: pd.Series[Any]) -> pd.Timedelta:
+    return dates.max() - dates.min()
 
 
 def unit_of_dates(times: Any) -> str | None:

@@ -310,17 +310,17 @@ class CellFiller:
 
     def feed(self, rows: TableRows, gap: float) -> TableRows | None:
         """Return the rows that are ready; `gap` is the longest time between neighbours."""
-        assert rows.time is not None
         if self._kept is not None:
             rows, self._kept = _joined(self._kept, rows), None
+        assert rows.time is not None
         if not len(self._time):
             self._time = self._value = np.full(rows.values.shape[1], np.nan)
         empty = np.isnan(rows.values)
         ready = len(rows)
         if empty.any():
-            values, time = rows.values.copy(), rows.time
+            values = rows.values.copy()
             for c in np.flatnonzero(empty.any(axis=0)).tolist():
-                ready = min(ready, self._fill(values, time, c, gap))
+                ready = min(ready, self._fill(values, rows.time, c, gap))
             self._tally.filled += int((empty.any(axis=1) & ~np.isnan(values).any(axis=1)).sum())
             rows = replace(rows, values=values)
         done, self._kept = rows.at(slice(0, ready)), rows.at(slice(ready, None)) if ready < len(rows) else None

@@ -69,6 +69,7 @@ def find_dialect(path: Path, sep: str | None = None, decimal: str | None = None)
     if not lines:
         raise unreadable_file(path, problem="the file is empty", advice="Write a header and one row per time step.")
     sep, header = _find_table(lines, sep)
+    _refuse_more_names(path, [_split(line, sep) for line in lines[header:]])
     plain = Dialect(sep, decimal or _find_decimal(lines[header + 1 :], Dialect(sep)), encoding)
     units = numbers[header + 1 : header + 2] if _has_units(lines[header + 1 : header + 3], plain) else ()
     return plain._replace(skiprows=(*range(numbers[header]), *units))
@@ -145,13 +146,23 @@ def _count_comments(lines: list[str]) -> int:
     return comments - 1 if comments and _BEGINS_WITH_NUMBER.match(lines[comments]) else comments
 
 
+def _refuse_more_names(path: Path, fields: list[list[str]]) -> None:
+    """Raise if the header has more names than most rows have fields: which column a field is of is not known then."""
+    header, *rows = fields
+    names = max((i for i, name in enumerate(header, start=1) if name), default=0)
+    ((usual, _),) = Counter(map(len, rows)).most_common(1) or [(names, 0)]
+    if names > usual:
+        problem = f"its header has {names} names, but most rows have {usual} fields"
+        raise unreadable_file(path, problem=problem, advice="Let the header name the columns, and nothing else.")
+
+
 def _mostly_filled(words: list[str]) -> bool:
     return 2 * sum(map(bool, words)) > len(words)
 
 
 def _split(line: str, sep: str) -> list[str]:
-    """Split a line into its fields; what is in quotes is a field."""
-    line = _QUOTED.sub("x", line)
+    """Split a line into its fields, as if no separator were in quotes."""
+    line = _QUOTED.sub(lambda quoted: quoted[0].strip('"').replace(sep, "."), line)
     return line.split() if sep == r"\s+" else [field.strip() for field in line.split(sep)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,12 @@ def guess_columns(frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, str]:
     head = frame.head(_HEAD)
     found: dict[str, str] = {}
     taken = {value for name, value in given.items() if name in _NAMES} | set(given.get("channels", ()))
-    for role, names in _NAMES.items():
+    for role in _NAMES:
         if role in given:
             continue
         fits = _is_clock if role == "time_col" else _is_grouping
         for column in head.columns:
-            words = {word.lower() for word in _WORDS.findall(str(column))}
-            named = bool(words & set(names.split())) or (role == "label_col" and column == "y" and "x" not in head)
+            named = _is_named(column, role) or (role == "label_col" and column == "y" and "x" not in head)
             if column not in taken and named and fits(head[column], frame[column]):
                 found[role] = column
                 taken.add(column)
@@ -42,6 +42,24 @@ def guess_columns(frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, str]:
         if len(texts) == 1:
             found["label_col"] = texts[0]
     return found
+
+
+def role_warnings(frame: pd.DataFrame, channels: Sequence[str]) -> list[str]:
+    """Return a line for every channel of whole numbers that, by its name, may be no signal."""
+    lines = []
+    for role, what in (("group_col", "recording"), ("domain_col", "person or device"), ("label_col", "class")):
+        for column in channels:
+            if _is_named(column, role) and pd.api.types.is_integer_dtype(frame[column]):
+                option = f"--{role.replace('_', '-')}"
+                lines.append(
+                    f"{column!r} is taken as a channel. If it names the {what}, say so ({option}); if it is no signal, "
+                    "name the channels (--channels)."
+                )
+    return lines
+
+
+def _is_named(column: str, role: str) -> bool:
+    return bool({word.lower() for word in _WORDS.findall(str(column))} & set(_NAMES[role].split()))
 
 
 def _is_clock(head: pd.Series[Any], _: pd.Series[Any]) -> bool:

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_positive, invalid, unreadable_file
 from transpl._utils.files import require_regular
-from transpl.datasets.recordings.array_files import ARRAYS, RECORDING, holds_windows, read_arrays
+from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays, recording_column
 from transpl.datasets.recordings.clocks import UNITS, Floats, is_time_of_day, seconds_column
 from transpl.datasets.recordings.cutter import Sizes
+from transpl.datasets.recordings.guess import role_warnings
 from transpl.datasets.recordings.long_layout import from_long
 from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
 from transpl.datasets.recordings.remarks import (
@@ -242,8 +243,7 @@ def _from_table(
     frame, warnings = match_spelling(frame, [*(name for name in columns if name), *(channels or ())])
     columns, absent = _without_absent(columns, frame, optional)
     warnings += absent
-    if columns.group_col is None and has_suffix(path, ARRAYS) and _is_text(frame, RECORDING):
-        columns = columns._replace(group_col=RECORDING)
+    columns = columns._replace(group_col=columns.group_col or recording_column(path, frame))
     if labels_only_score and columns.label_col not in frame.columns:
         columns = columns._replace(label_col=None)
     roles = columns._asdict()
@@ -264,9 +264,11 @@ def _from_table(
     warnings += signals.warnings()
     table = _select_domain(frame, values, path, domain, columns, plan.time_unit)
     refuse_huge(table.values, names, frame.index[table.number], path)
-    if channels is None and columns.time_col is None:
-        warnings = clock_warnings(table.values, names) + warnings
-    runs, notes = order_recordings(table, plan.gap, None if plan.time_unit else plan.interval)
+    if channels is None:
+        warnings = role_warnings(frame, names) + warnings
+        warnings = (clock_warnings(table.values, names) if columns.time_col is None else []) + warnings
+    seen = table._replace(label=None) if labels_only_score else table
+    runs, notes = order_recordings(seen, plan.gap, plan.interval)
     interval = usual_interval(runs)
     if columns.time_col is not None:
         warnings += mixed_rate_warnings([run.clock.step for run in runs if run.clock is not None], plan.rate)
@@ -329,10 +331,6 @@ def _select_domain(
         group=_filled(frame, columns.group_col, path) if columns.group_col else None,
         daily=columns.time_col is not None and is_time_of_day(frame[columns.time_col]),
     )
-
-
-def _is_text(frame: pd.DataFrame, column: str) -> bool:
-    return column in frame.columns and not pd.api.types.is_numeric_dtype(frame[column])
 
 
 def _numbered(group: Text | None, rounds: NDArray[np.int64]) -> Text | None:

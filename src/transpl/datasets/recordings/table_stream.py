@@ -16,6 +16,7 @@ import pandas as pd
 
 from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
+from transpl.datasets.recordings.array_files import recording_column
 from transpl.datasets.recordings.clocks import refuse_ages, seconds_since, time_column, unit_of_dates
 from transpl.datasets.recordings.cutter import Ints, TableRows
 from transpl.datasets.recordings.dialects import find_dialect
@@ -114,6 +115,7 @@ def find_tables(folder: Path) -> list[Path]:
 def name_layout(path: Path, layout: Layout, log: Log) -> Layout:
     """Return the layout with its channels named: the wanted ones, or the other columns of numbers of this file."""
     head = _head(path)
+    layout = layout._replace(group_col=layout.group_col or recording_column(path, head))
     _require(head, path, layout)
     channels, _ = choose_channels(head, path, layout.roles, layout.channels)
     used = {*channels, *layout.roles}
