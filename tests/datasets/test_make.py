@@ -21,9 +21,10 @@ from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recordings import cutter
 from transpl.datasets.recordings.clocks import Clock
-from transpl.datasets.recordings.cutter import Resampler, Run, Sizes, Tally
+from transpl.datasets.recordings.cutter import Run, Sizes
 from transpl.datasets.recordings.make import prepare_recordings
 from transpl.datasets.recordings.reading import read_recordings
+from transpl.datasets.recordings.samplers import Averager, Resampler
 from transpl.datasets.recordings.split import DROPPED, Names, Placed, choose_split, missing_classes, split_windows
 from transpl.datasets.recordings.table_stream import Words
 
@@ -228,10 +229,10 @@ def test_clocks(folder: Path, kind: str) -> None:
 def test_resampling_is_linear_and_only_where_asked_or_needed(folder: Path) -> None:
     t = np.cumsum(np.random.default_rng(0).uniform(0.01, 0.03, 400))
     pd.DataFrame({"t": t, "v": 3 * t, "label": "sit"}).to_csv(folder / "a.csv", index=False)
-    npz = make(folder, time_col="t", rate=25.0, gap=0.1, channels="v")
+    npz = make(folder, time_col="t", rate=40.0, gap=0.1, channels="v")
     X = load_prepared(npz).X
-    np.testing.assert_allclose(np.diff(X[:, 0], axis=1), 3 / 25, atol=1e-4)
-    assert "Samples (at 25 per second)" in " ".join(read_card(npz)["notes"])
+    np.testing.assert_allclose(np.diff(X[:, 0], axis=1), 3 / 40, atol=1e-4)
+    assert "Samples (at 40 per second)" in " ".join(read_card(npz)["notes"])
     usual = load_prepared(make(folder, time_col="t", channels="v", force=True)).X
     np.testing.assert_allclose(np.diff(usual[:, 0], axis=1), 3 * np.diff(t).mean(), rtol=0.05)  # uneven times
     frame = pd.DataFrame({"t": np.arange(400) * 0.02 + 0.002 * (np.arange(400) % 2), "v": t, "label": "sit"})
@@ -296,11 +297,35 @@ def test_an_exact_grid_keeps_its_last_sample() -> None:
         np.testing.assert_allclose(np.concatenate([samples, last])[:, 0], time, rtol=1e-9)
 
 
+def test_a_lower_rate_takes_means_so_that_vibrations_do_not_turn_into_slow_waves() -> None:
+    time = np.arange(2000) / 100
+    slow, fast = np.sin(2 * np.pi * time), np.sin(2 * np.pi * 39 * time)  # at 20 Hz, 39 Hz looks like 1 Hz
+    run = Run(Sizes(380, 380, 20.0), 2, Clock(0.01, 0.035, even=True))
+    ((kept, gone),) = run.feed(np.stack([slow, fast], axis=1), np.arange(2000), time).X
+    np.testing.assert_allclose(kept[1:], np.sin(2 * np.pi * np.arange(1, 380) / 20), atol=0.01)
+    assert np.abs(gone[1:]).max() < 0.03
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 40), st.sampled_from([0.1, 0.3, 0.7]), st.integers(0, 99))
+def test_a_mean_is_the_integral_between_its_edges(n: int, rate: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    time, values = np.cumsum(rng.uniform(0.5, 1.5, n)), rng.normal(size=n)
+    averager = Averager(rate)
+    parts = [averager.feed(values[:, None], np.arange(n), time), averager.finish()]
+    got = np.concatenate([samples[:, 0] for samples, _ in parts])
+    middles = time[0] + np.arange(int((time[-1] - time[0]) * rate) + 1) / rate
+    fine = (np.arange(20_000) + 0.5) / 20_000 - 0.5
+    expected = [np.interp(middle + fine / rate, time, values).mean() for middle in middles]
+    np.testing.assert_allclose(got, expected, atol=1e-3)
+    assert [row for _, rows in parts for row in rows] == [int((time <= middle).sum()) - 1 for middle in middles]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_run_does_not_care_how_it_is_pieced(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 60))
-    rate = data.draw(st.sampled_from([None, 0.7, 1.0, 2.3]))
+    rate = data.draw(st.sampled_from([None, 0.3, 0.7, 0.8, 1.0, 2.3]))
     sizes = Sizes(data.draw(st.integers(1, 9)), data.draw(st.integers(1, 12)), rate)
     clock = Clock(1.0, 4.5, even=data.draw(st.booleans()))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -308,7 +333,7 @@ def test_a_run_does_not_care_how_it_is_pieced(data: st.DataObject) -> None:
     cuts = sorted({0, n, *data.draw(st.lists(st.integers(0, n), max_size=6))})
 
     def windows(edges: list[int]) -> tuple[np.ndarray, np.ndarray, Run]:
-        run, rows = Run(sizes, 2, clock, Tally()), np.arange(n)
+        run, rows = Run(sizes, 2, clock), np.arange(n)
         parts = [run.feed(values[b:e], rows[b:e], time[b:e]) for b, e in pairwise(edges)]
         parts.append(run.finish())
         return np.concatenate([part.X for part in parts]), np.concatenate([part.first for part in parts]), run

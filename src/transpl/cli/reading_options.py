@@ -52,7 +52,7 @@ class Reading:
     ] = None
     rate: Annotated[
         float | None,
-        typer.Option(help="Interpolate all recordings to so many samples per second.", rich_help_panel=FILES),
+        typer.Option(help="Resample all recordings to so many samples per second.", rich_help_panel=FILES),
     ] = None
     gap: Annotated[
         float | None,

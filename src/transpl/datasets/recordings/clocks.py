@@ -15,6 +15,7 @@ from pandas.tseries.api import guess_datetime_format
 from transpl._utils.errors import invalid
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # per second
 MAX_BRIDGED = 3  # missing samples on end that are filled in

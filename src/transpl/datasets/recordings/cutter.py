@@ -9,7 +9,6 @@ Every run is cut from its own start. Rows may arrive in pieces of any size: the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -19,18 +18,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from transpl._utils.errors import invalid
-from transpl.datasets.recordings.clocks import MAX_BRIDGED, UNITS, Clock, Floats, measure_clock
+from transpl.datasets.recordings.clocks import MAX_BRIDGED, Clock, Floats, Ints, measure_clock
+from transpl.datasets.recordings.samplers import check_rate, sampler_of
 
-Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 CLOCK_ROWS = 1000  # first rows of a recording, from which its usual time step is taken
 MAX_PAUSE = 1_000_000  # rows of other recordings after which a recording with a clock ends
-_MAX_SAMPLES_PER_ROW = 10  # a higher rate would mostly invent samples
 _ROW_COUNT = Clock(1.0, MAX_BRIDGED + 1.5)  # where there is no clock, rows are counted
 _ELSEWHERE = 1e6  # what rows of others between two rows add to that count
-_ROUNDING = 1e-6  # samples: a last row this close before a point of the resampling grid counts as on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +233,7 @@ class RecordingCutter:
                 self._count(short, short, reasons[end])
             elif usable[first]:
                 if self._run is None:
-                    run = Run(self._sizes, rows.values.shape[1], clock, self._tally)
+                    run = Run(self._sizes, rows.values.shape[1], clock)
                     self._run, self._label = run, int(rows.label[first])
                 yield from self._found(self._run.feed(rows.values[stretch], rows.number[stretch], time))
 
@@ -284,6 +280,7 @@ class RecordingCutter:
         run, self._run = self._run, None
         if run is not None:
             yield from self._found(run.finish())
+            self._tally.filled += run.filled
             self._tally.between += run.between
             self._count(run.left_over, run.samples, reason)
 
@@ -363,12 +360,11 @@ class CellFiller:
 class Run:
     """Cuts an uninterrupted run; keeps only the samples that a later window may need."""
 
-    def __init__(self, sizes: Sizes, n_channels: int, clock: Clock, tally: Tally) -> None:
+    def __init__(self, sizes: Sizes, n_channels: int, clock: Clock) -> None:
         self.sizes = sizes
         self.samples = 0
         self.windows = 0
-        rate = sizes.rate if clock.even or sizes.rate is not None else 1 / clock.step
-        self._sampler = Filler(clock.step, tally) if rate is None else Resampler(rate)
+        self._sampler = sampler_of(clock, sizes.rate)
         self._values: Floats = np.empty((0, n_channels))
         self._rows: Ints = np.empty(0, np.int64)
         self._skip = 0
@@ -380,6 +376,11 @@ class Run:
     def finish(self) -> Pieces:
         """Return the windows that the end of the run completes."""
         return self._cut(*self._sampler.finish())
+
+    @property
+    def filled(self) -> int:
+        """Samples that stand for missing rows."""
+        return self._sampler.filled
 
     @property
     def between(self) -> int:
@@ -411,74 +412,6 @@ class Run:
         return Pieces(np.ascontiguousarray(every[starts]), rows[starts], rows[starts + window - 1])
 
 
-class Filler:
-    """Passes rows on and fills in missing samples, each on a straight line between its neighbours."""
-
-    def __init__(self, step: float, tally: Tally) -> None:
-        self._step, self._tally = step, tally
-        self._last: tuple[Floats, Ints, Floats] | None = None
-
-    def feed(self, values: Floats, rows: Ints, time: Floats) -> tuple[Floats, Ints]:
-        """Return the samples since the last row, and the row at or before each."""
-        last, self._last = self._last, (values[-1:], rows[-1:], time[-1:])
-        if last is not None:
-            values, rows, time = (np.concatenate(parts) for parts in zip(last, (values, rows, time), strict=True))
-        apart = np.maximum(np.round(np.diff(time) / self._step), 1).astype(np.int64)
-        known = int(last is not None)
-        if (apart == 1).all():
-            return values[known:], rows[known:]
-        place = np.concatenate([[0], np.cumsum(apart)])
-        every = np.arange(place[-1] + 1)
-        samples = np.stack([np.interp(every, place, channel) for channel in values.T], axis=1)
-        before = np.searchsorted(place, every, side="right") - 1
-        self._tally.filled += len(every) - len(place)
-        return samples[known:], rows[before][known:]
-
-    def finish(self) -> tuple[Floats, Ints]:
-        """Return nothing: the last row was the last sample."""
-        assert self._last is not None
-        return self._last[0][:0], self._last[1][:0]
-
-
-class Resampler:
-    """Interpolates one run linearly at its first time + k / rate."""
-
-    def __init__(self, rate: float) -> None:
-        self.rate = rate
-        self._start = 0.0
-        self._next = 0
-        self._values: Floats | None = None  # the last row fed, (1, channels)
-        self._rows: Ints = np.empty(0, np.int64)
-        self._time: Floats = np.empty(0)
-
-    def feed(self, values: Floats, rows: Ints, time: Floats) -> tuple[Floats, Ints]:
-        """Return the samples up to the last row, and the row at or before each."""
-        if self._values is None:
-            self._start = float(time[0])
-        else:
-            values = np.concatenate([self._values, values])
-            rows, time = np.concatenate([self._rows, rows]), np.concatenate([self._time, time])
-        self._values, self._rows, self._time = values[-1:], rows[-1:], time[-1:]
-        beyond = int((time[-1] - self._start) * self.rate) + 2
-        grid = self._start + np.arange(self._next, beyond) / self.rate
-        return self._interpolate(grid[grid <= time[-1]], values, rows, time)
-
-    def finish(self) -> tuple[Floats, Ints]:
-        """Return the point that the last row misses by rounding only, if there is one."""
-        assert self._values is not None
-        grid = np.array([self._start + self._next / self.rate])
-        near = grid <= self._time[-1] + _ROUNDING / self.rate
-        return self._interpolate(grid[near], self._values, self._rows, self._time)
-
-    def _interpolate(self, grid: Floats, values: Floats, rows: Ints, time: Floats) -> tuple[Floats, Ints]:
-        self._next += len(grid)
-        samples = np.empty((len(grid), values.shape[1]))
-        for c in range(values.shape[1]):
-            samples[:, c] = np.interp(grid, time, values[:, c])
-        before = np.searchsorted(time, grid, side="right") - 1
-        return samples, rows[np.minimum(before, len(rows) - 1)]
-
-
 def _joined(some: TableRows, others: TableRows) -> TableRows:
     columns = (
         None if a is None or b is None else np.concatenate([a, b])
@@ -503,19 +436,3 @@ def _by_recording(rows: TableRows) -> list[tuple[tuple[int, int], TableRows]]:
 
 def _slices(edges: list[int]) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise(edges)]
-
-
-def check_rate(rate: float, clock: Clock, name: str) -> None:
-    """Raise if resampling would invent most samples: usually the clock counts in another unit."""
-    per_row = rate * clock.step
-    if not (per_row > _MAX_SAMPLES_PER_ROW and clock.step <= clock.gap):
-        return
-    power = 3 * round(min(math.log10(per_row), 9) / 3)
-    unit = next(name for name, per_second in UNITS.items() if per_second == 10.0**power)
-    hint = f"If the clock counts in {unit}, say so (--time-unit {unit}). " if unit != "s" else ""
-    raise invalid(
-        "rate",
-        expected=f"at most {_MAX_SAMPLES_PER_ROW} samples per row",
-        got=f"{rate:g}, which makes {per_row:,.0f} samples of a row of {name} (usual time step: {clock.step:g} s)",
-        advice=f"{hint}Otherwise choose a lower rate, or a gap below that step.",
-    )

@@ -26,8 +26,8 @@ from transpl.datasets.pairs import default_pairs
 from transpl.datasets.prepare import archive_origin, refuse_built_in, refuse_to_replace, scratch_folder
 from transpl.datasets.prepared import prepared_path
 from transpl.datasets.recipe import Log
-from transpl.datasets.recordings.clocks import UNITS, Clock
-from transpl.datasets.recordings.cutter import FileCutter, Ints, Sizes, Tally
+from transpl.datasets.recordings.clocks import UNITS, Clock, Ints
+from transpl.datasets.recordings.cutter import FileCutter, Sizes, Tally
 from transpl.datasets.recordings.split import (
     DROPPED,
     Names,
@@ -88,8 +88,8 @@ def prepare_recordings(
     window, step : int
         In samples; the step is half a window by default.
     rate : float, optional
-        Interpolate every uninterrupted run to this many samples per second. Without it, only runs of uneven times are
-        interpolated, at their usual rate.
+        Resample every uninterrupted run to this many samples per second: points of the straight lines between rows
+        or, of a faster recording, means. Without it, only runs of uneven times are interpolated, at their usual rate.
     gap : float, optional
         Seconds without a row that end a run; by default more than three missing samples on end.
     time_unit : {"s", "ms", "us", "ns"}, optional

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
 from transpl.datasets.recordings.clocks import DAY, Clock, Floats, measure_clock, spread_repeated, units_apart
-from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally, check_rate
+from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally
 from transpl.datasets.recordings.remarks import count
+from transpl.datasets.recordings.samplers import check_rate
 from transpl.datasets.recordings.tables import Text
 from transpl.windows import label_breaks
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_fraction, invalid
 from transpl.datasets.dataset import TEST, TRAIN
-from transpl.datasets.recordings.cutter import Ints
+from transpl.datasets.recordings.clocks import Ints
 
 SPLITS = ("by_group", "by_time")
 DROPPED = -1

@@ -17,8 +17,8 @@ import pandas as pd
 from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.array_files import recording_column
-from transpl.datasets.recordings.clocks import refuse_ages, seconds_since, time_column, unit_of_dates
-from transpl.datasets.recordings.cutter import Ints, TableRows
+from transpl.datasets.recordings.clocks import Ints, refuse_ages, seconds_since, time_column, unit_of_dates
+from transpl.datasets.recordings.cutter import TableRows
 from transpl.datasets.recordings.dialects import find_dialect
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
 from transpl.datasets.recordings.tables import (
