@@ -134,15 +134,15 @@ class Averager:
         corners = np.sort(np.concatenate([edges, inside]))
         lines = np.stack([np.interp(corners, time, channel) for channel in values.T], axis=1)
         areas = np.diff(corners)[:, None] * (lines[1:] + lines[:-1]) / 2
-        widths = np.diff(edges)[:, None]
-        samples = np.asarray(np.add.reduceat(areas, np.searchsorted(corners, edges[:-1])) / widths, np.float64)
+        samples = np.add.reduceat(areas, np.searchsorted(corners, edges[:-1])) / np.diff(edges)[:, None]
         middles = self._start + np.arange(self._next, end) / self.rate
         self._next = end
         before = np.searchsorted(time, middles, side="right") - 1
         return samples, rows[before]
 
     def _edges(self, end: int) -> Floats:
-        return self._start + (np.arange(self._next, end + 1) - 0.5) / self.rate
+        edges: Floats = self._start + (np.arange(self._next, end + 1) - 0.5) / self.rate
+        return edges
 
 
 def check_rate(rate: float, clock: Clock, name: str) -> None:
