@@ -141,8 +141,7 @@ class Averager:
         return samples, rows[before]
 
     def _edges(self, end: int) -> Floats:
-        edges: Floats = self._start + (np.arange(self._next, end + 1) - 0.5) / self.rate
-        return edges
+        return self._start + (np.arange(self._next, end + 1, dtype=np.float64) - 0.5) / self.rate
 
 
 def check_rate(rate: float, clock: Clock, name: str) -> None:
