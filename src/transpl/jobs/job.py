@@ -19,7 +19,7 @@ from transpl._utils.errors import invalid
 from transpl._utils.locks import writing
 from transpl.datasets import Dataset
 from transpl.datasets.recordings.reading import Recordings
-from transpl.estimator import check_mode
+from transpl.estimator import MODES, check_mode
 from transpl.estimator.validation import HOLDOUT_SHARE, prior_shares
 from transpl.jobs.adapted_models import adaptation_digest, find_adapted, record_adaptation
 from transpl.jobs.folder import recording_failure, require_one_target, sample_of
@@ -250,7 +250,8 @@ def run(
                 log("source phase: done by an earlier job")
             task = _task(job, found)
             given = f", {len(job.few_labels)} labels given" if job.few_labels else ""
-            what = f"{len(job.target.X)} unlabelled windows of {job.target_name}, mode {task.mode}{given}"
+            mode = f", mode {task.mode}" if len(MODES[model.variant]) > 1 else ""
+            what = f"{len(job.target.X)} unlabelled windows of {job.target_name}{mode}{given}"
             digest = adaptation_digest(cache.identity, found, task)
             finished = find_adapted(out / "model", digest, found)
             log(f"adaptation: {what if finished is None else 'done by an earlier job'}")
