@@ -83,12 +83,16 @@ def outcomes_of(tmp_path_factory, home, temporary):
     return outcomes_of
 
 
-@pytest.fixture(params=BACKENDS)
+def ray_is_slow(backends):
+    return [pytest.param(name, marks=pytest.mark.slow) if name == "ray" else name for name in backends]
+
+
+@pytest.fixture(params=ray_is_slow(BACKENDS))
 def outcomes(request, outcomes_of):
     return outcomes_of(request.param)
 
 
-@pytest.fixture(params=IN_PROCESSES)
+@pytest.fixture(params=ray_is_slow(IN_PROCESSES))
 def process_outcomes(request, outcomes_of):
     return outcomes_of(request.param)
 
