@@ -213,6 +213,9 @@ def test_demo_and_report(monkeypatch, capsys, tmp_path):
     (tmp_path / "report.html").unlink()
     assert transpl(monkeypatch, "report", tmp_path) == 0
     assert (tmp_path / "report.html").is_file()
+    capsys.readouterr()
+    assert transpl(monkeypatch, "report", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(tmp_path / "report.html")}
 
 
 def test_being_told_to_leave_is_taken_like_ctrl_c(monkeypatch, capsys, files):
