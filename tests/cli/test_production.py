@@ -68,6 +68,7 @@ def test_wrong_calls_of_export_are_one_line(monkeypatch, capsys, results, tmp_pa
     for words, argument in (
         (["--to", "pickle", "--out", tmp_path / "x"], "--to"),
         (["--out", tmp_path / "x", "--window", "3"], "window"),
+        (["--to", "onnx", "--out", tmp_path], "out"),
     ):
         assert transpl(monkeypatch, "export", results / "out", *words) == 2
         (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith("error")]
