@@ -344,7 +344,7 @@ def warnings_about(
     if absent:
         found.append(f"hardly any window is labelled {', '.join(absent[:_MAX_NAMES])}")
     elif lacks_classes:
-        found.append("the target seems to lack classes of the source")
+        found.append("the target may lack classes of the source")
     if found:
         found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
     if unread:
