@@ -159,7 +159,9 @@ def test_make(run: Any, tmp_path: Path, home: Path) -> None:
     assert "anna" in run("info", "mine")[1]
 
 
-def test_what_was_made_as_json(run: Any, raw: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_made_as_json(
+    run: Any, raw: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     n = 400
     activity = np.where(np.arange(n) % 200 < 100, "sit", "walk")
     pd.DataFrame({"ax": np.sin(np.arange(n)), "activity": activity}).to_csv(tmp_path / "anna.csv", index=False)
