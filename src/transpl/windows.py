@@ -28,6 +28,7 @@ UNKNOWN = -1  # the class index of a window without a label
 BATCH = 32  # windows per forward pass of a network; larger batches no longer fit the processor's cache
 CHUNK = 4096  # windows whose codes and likelihoods are in memory at once; a multiple of BATCH
 MAX_VALUE = 1e15  # squares and their sums must fit float32 inside a network; fill values such as 1e36 do not
+TRANSPOSED = "They seem to be (n, time, channels): pass X.transpose(0, 2, 1)."  # advice
 _CHECKED_AT_ONCE = 1 << 20  # numbers
 _PAIRS_COMPARED = 50  # neighbours that tell whether windows overlap
 _MOST = 0.5  # some neighbours are of different recordings
@@ -259,7 +260,7 @@ def as_windows(X: Any, *, name: str = "X", n_channels: int | None = None, min_le
     if n_channels is not None and windows.n_channels != n_channels:
         expected, advice = f"{n_channels} channel(s), as in fit", "Pass the same channels in the same order."
         if windows.values.shape[2] == n_channels and not windows.ragged:
-            advice = "They seem to be (n, time, channels): pass X.transpose(0, 2, 1)."
+            advice = TRANSPOSED
         raise invalid(name, expected=expected, got=windows.n_channels, advice=advice)
     shortest = int(windows.lengths.min())
     if shortest < min_length:

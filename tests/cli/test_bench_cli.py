@@ -324,6 +324,7 @@ BAD_TABLES = [
     (["--which", "patch", "--methods", "softmax"], "methods: "),
     (["--statistics", "--format", "csv"], "--statistics: expected --format markdown"),
     (["--statistics", "--runs"], "--statistics: expected --format markdown, got --runs"),
+    (["--statistics", "--methods", "softmax"], "--statistics: expected two methods or more"),
     (["--runs", "--which", "pairs", "--dataset", "ucihar"], "--runs: expected another table"),
     (["--runs", "--format", "latex"], "--runs: expected another table"),
     (["--import", "nothing.py"], "import: "),

@@ -213,6 +213,18 @@ def test_demo_and_report(monkeypatch, capsys, tmp_path):
     (tmp_path / "report.html").unlink()
     assert transpl(monkeypatch, "report", tmp_path) == 0
     assert (tmp_path / "report.html").is_file()
+    capsys.readouterr()
+    assert transpl(monkeypatch, "report", tmp_path, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"report": str(tmp_path / "report.html")}
+
+
+def test_windows_with_swapped_axes_are_recognised(monkeypatch, capsys, tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 3, 32))
+    np.savez(tmp_path / "lab.npz", X=X, y=np.arange(20) % 2)
+    np.savez(tmp_path / "home.npz", X=X.transpose(0, 2, 1))
+    words = ["--source", tmp_path / "lab.npz", "--target", tmp_path / "home.npz", "--out", tmp_path / "out"]
+    assert transpl(monkeypatch, "adapt", *words) == 2
+    assert "(n, time, channels)" in capsys.readouterr().err
 
 
 def test_being_told_to_leave_is_taken_like_ctrl_c(monkeypatch, capsys, files):

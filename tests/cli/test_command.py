@@ -110,6 +110,12 @@ def test_other_seeds_are_refused(text):
         read_seeds(text)
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_but_the_server_prints_json(words):
+    options = {opt for param in COMMANDS[words].params for opt in param.opts}
+    assert ("--json" in options) == (words != ("serve",))
+
+
 @pytest.mark.parametrize(
     "words", [["methods"], ["methods", "softmax"], ["datasets", "list"], ["datasets", "info", "synthetic"]]
 )

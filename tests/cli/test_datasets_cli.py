@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -156,6 +157,25 @@ def test_make(run: Any, tmp_path: Path, home: Path) -> None:
     assert code == 2
     assert "--force" in err
     assert "anna" in run("info", "mine")[1]
+
+
+def test_what_was_made_as_json(
+    run: Any, raw: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 400
+    activity = np.where(np.arange(n) % 200 < 100, "sit", "walk")
+    pd.DataFrame({"ax": np.sin(np.arange(n)), "activity": activity}).to_csv(tmp_path / "anna.csv", index=False)
+    made = make_shifted(n_train=6, n_test=4)
+    monkeypatch.setattr("transpl.datasets.importers.import_files", lambda *_, **__: made)
+    for name, words in (
+        ("ptb", ["prepare", "ptb", "--from", raw]),
+        ("mine", ["make", tmp_path / "anna.csv", "--name", "mine", "--label-col", "activity", "--window", 32]),
+        ("har", ["import", tmp_path, "--format", "adatime", "--name", "har"]),
+    ):
+        code, out, _ = run(*words, "--json")
+        assert code == 0
+        npz = home / f"{name}.npz"
+        assert json.loads(out) == {"file": str(npz), "card": read_card(npz)}
 
 
 DOCUMENTED = re.findall(r"^\$ transpl datasets (make .*)$", (ROOT / "docs" / "datasets.md").read_text(), re.MULTILINE)

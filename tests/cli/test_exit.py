@@ -162,6 +162,15 @@ def test_a_similar_option_is_named(monkeypatch, capsys):
     assert "--epochs" in err
 
 
+@pytest.mark.parametrize("words", [["label", "--model", "results", "w.npy"], ["export", "--model=results"]])
+def test_an_argument_typed_as_an_option_is_shown_in_its_place(monkeypatch, capsys, words):
+    code, _, err = typed(monkeypatch, capsys, *words)
+    assert code == 2
+    assert f"transpl {words[0]} MODEL" in err
+    assert "Possible options" not in err
+    assert err.count("\n") == 1
+
+
 def test_no_command_at_all_shows_what_one_needs_first(monkeypatch, capsys):
     code, out, err = typed(monkeypatch, capsys)
     assert (code, err) == (0, "")

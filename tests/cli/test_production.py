@@ -53,10 +53,22 @@ def test_export_to_onnx_knows_the_length_of_the_windows(monkeypatch, capsys, res
     assert session.run(["labels"], {"windows": X})[0].tolist() == model.predict(X).tolist()
 
 
+@pytest.mark.parametrize("to", ["numpy", "onnx"])
+def test_an_export_as_json_says_what_was_written_and_how_it_compares(monkeypatch, capsys, results, tmp_path, to):
+    if to == "onnx":
+        pytest.importorskip("onnxruntime")
+    assert transpl(monkeypatch, "export", results / "out", "--to", to, "--out", tmp_path / "made", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    n = len(windows_of(results)[1])
+    assert found["written"] == str(tmp_path / "made")
+    assert (found["check"]["windows"], found["check"]["same_labels"]) == (n, n)
+
+
 def test_wrong_calls_of_export_are_one_line(monkeypatch, capsys, results, tmp_path):
     for words, argument in (
         (["--to", "pickle", "--out", tmp_path / "x"], "--to"),
         (["--out", tmp_path / "x", "--window", "3"], "window"),
+        (["--to", "onnx", "--out", tmp_path], "out"),
     ):
         assert transpl(monkeypatch, "export", results / "out", *words) == 2
         (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith("error")]

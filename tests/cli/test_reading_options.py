@@ -121,6 +121,15 @@ def test_windows_already_cut_have_no_segments(
     assert not (files / "none.csv").exists()
 
 
+def test_one_file_cannot_hold_both_windows_and_segments(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], files: Path, adapted: Path
+) -> None:
+    words = ["--model", adapted, "--input", files / "home.csv", "--out", files / "one.csv"]
+    assert transpl(monkeypatch, "predict", *words, "--segments", files / "." / "one.csv") == 2
+    assert "--segments: expected another file" in capsys.readouterr().err
+    assert not (files / "one.csv").exists()
+
+
 def test_windows_at_a_change_of_label_are_reviewed_last(
     monkeypatch: pytest.MonkeyPatch, files: Path, adapted: Path
 ) -> None:

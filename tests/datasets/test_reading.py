@@ -473,6 +473,7 @@ def test_npz_channels_without_names_are_taken_by_place(tmp_path: Path) -> None:
     by_number = read_recordings(npz(tmp_path), channels=["channel_1"])
     assert (by_number.channel_names, by_number.warnings) == (("channel_1",), ())
     refused(npz(tmp_path), "Save their names as channel_names", channels=["ax"])
+    refused(npz(tmp_path), "(n, time, channels)", channels=["ax", "ay", "az"])  # of 3 samples, 2 channels
 
 
 def test_npz_keys_may_be_optional(tmp_path: Path) -> None:
@@ -692,6 +693,11 @@ def test_a_slow_channel_is_bridged_if_asked(tmp_path: Path) -> None:
 def test_words_that_take_turns_are_pointed_out(tmp_path: Path) -> None:
     frame = table(60, t=np.arange(60) / 10, who=["ann", "bob"] * 30)
     assert any("--domain-col" in line for line in read(tmp_path, frame, time_col="t").warnings)
+
+
+def test_words_of_shuffled_rows_do_not_take_turns(tmp_path: Path) -> None:
+    frame = table(60, t=np.arange(60) / 10, doing=["walk"] * 30 + ["sit"] * 30).sample(frac=1, random_state=0)
+    assert not any("--domain-col" in line for line in read(tmp_path, frame, time_col="t").warnings)
 
 
 def test_groups_are_recordings_without_being_named(tmp_path: Path) -> None:

@@ -106,6 +106,13 @@ def test_the_source_is_learnt_once_and_found_again_by_another_job(folder, tmp_pa
         jobs.run(job(), TransPL(**{**QUICK, "witnesses": ("codes",)}), tmp_path, source_from=folder)
 
 
+def test_smoothed_labels_are_scored_as_they_are_written(tmp_path):
+    """The windows adapted to are those labelled here, so that both scores are of the same labels."""
+    jobs.run(job(test=None, smooth=True), TransPL(**QUICK), tmp_path)
+    metrics = read(tmp_path / "metrics.json")
+    assert metrics["pseudo_labels"] == metrics["after"]
+
+
 def test_windows_of_a_recording_have_one_label(tmp_path):
     target = DATA.domain(1)
     recordings = np.array([f"recording {k}" for k in target.y_train])

@@ -166,6 +166,10 @@ def test_labels_typed_into_a_list_are_kept_when_it_is_written_again(monkeypatch,
     assert transpl(monkeypatch, *words, "9") == 0
     few = pd.read_csv(tmp_path / "few.csv", keep_default_na=False)
     assert few["true_label"].tolist() == ["class_0", "class_1", *[""] * 7]
+    capsys.readouterr()
+    assert transpl(monkeypatch, *words, "9", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"table": str(tmp_path / "few.csv"), "windows": 9, "labelled_before": 2}
 
 
 def test_labels_typed_in_a_spreadsheet_that_rounds_are_kept(folder, tmp_path):

@@ -62,6 +62,16 @@ def test_a_low_estimate_warns_and_says_what_to_do(accuracy, warned):
     assert ("transpl review" in cards(page)[GOOD]) == warned
 
 
+def test_what_the_command_line_warned_of_stands_beside_the_estimate():
+    warned = council_summary(0.92, warnings=["hardly any window is labelled <sit>"])
+    page = page_of(saved_council(summary=warned))
+    card = cards(page)[GOOD]
+    assert "<sit>" not in page
+    assert "Hardly any window is labelled <sit>." in card
+    assert "transpl review" in card
+    assert "Do not rely" not in card
+
+
 def test_what_was_undone_is_told_twice():
     page = page_of(saved_council())
     details = section(page, "What shifted")
@@ -278,6 +288,17 @@ def test_classes_that_no_label_names_come_first_with_their_likeliest_windows():
     rest = said[said.index("likeliest in window 3 or window 1") + 34 :]
     assert re.findall(r"window (\d+) :", rest) == ["2", "0"]  # of the source, fewer are walk than sit
     assert "0 of these 2 are wrong; of all 4 labels, 1." in said
+
+
+def test_windows_labelled_by_hand_are_not_offered_again():
+    p = np.array([[0.9, 0.02, 0.08], [0.8, 0.15, 0.05], [0.1, 0.02, 0.88], [0.2, 0.3, 0.5]])
+    e = made_up_council(n=4, windows=np.arange(4), answers=p)
+    by_hand = predictions(p, e.classes)
+    by_hand.insert(1, "true_label", ["", "sit", "walk", ""])
+    said = cards(page_of(saved_council(e, predictions=by_hand)))[CHECK]
+    assert "likeliest in window 3 ." in said
+    assert "of 2 labels" in said
+    assert re.findall(r"window (\d+) :", said) == ["0"]
 
 
 def test_the_list_says_how_many_of_it_are_wrong_only_where_that_is_known():

@@ -320,6 +320,9 @@ def predict(
 
     for file in (out, segments):
         refuse_to_replace([input], file)
+    if out is not None and segments is not None and out.resolve() == segments.resolve():
+        expected, advice = "another file than that of --out", "Choose another name."
+        raise invalid("--segments", expected=expected, got=segments, advice=advice)
     fitted, read = model_and_reader(model, threads, device, reading.given())
     recordings = read(input, domain=domain)
     order: dict[str, Any] = {"groups": recordings.sequence, "smooth": True} if smooth else {}

@@ -374,7 +374,13 @@ def _used(store: Store, argument: str) -> Store:
 def _statistics(folder: Path, which: str, datasets: Sequence[str], metric: str, query: TableQuery) -> str:
     from transpl.benchmark import scores_by_pair, statistics_over_pairs
 
-    found = statistics_over_pairs(scores_by_pair(folder, which, datasets, metric, query))
+    scores = scores_by_pair(folder, which, datasets, metric, query)
+    if len(scores) < 2:
+        expected, got = "two methods or more that this table has results of", ", ".join(scores) or "none"
+        is_all = which == "all"
+        advice = "Run another method to compare with." if is_all else "Leave out --which, to compare all that was run."
+        raise invalid("--statistics", expected=expected, got=got, advice=advice)
+    found = statistics_over_pairs(scores)
     lines = [f"{metric} over {len(found.pairs)} pairs ({len(found.left_out)} incomplete ones left out), average rank:"]
     lines += [f"  {rank:5.2f}  {name}" for name, rank in zip(found.methods, found.average_ranks, strict=True)]
     lines.append(f"{found.methods[0]} against each: mean difference, pairs won-tied-lost, p:")

@@ -60,6 +60,7 @@ def prepare(
         list[str] | None, typer.Option(help="name=value for this data set.", callback=split_assignments)
     ] = None,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a public data set from its raw files; downloads them unless told where they are."""
     from transpl.datasets.prepare import prepare as prepare_dataset
@@ -73,7 +74,7 @@ def prepare(
         force=force,
         log=log,
     )
-    typer.echo(npz)
+    _say_made(npz, as_json)
 
 
 @app.command(cls=Command, epilog="Example: `transpl datasets info ucihar --html ucihar.html`")
@@ -113,6 +114,7 @@ def import_(
         int | None, typer.Option(min=1, help="Which axis is channels. Default: that of --like, or the shorter one.")
     ] = None,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take over files that AdaTime or TransPL's own code has prepared, without running what is pickled in them."""
     from transpl.datasets.cards import Provenance
@@ -134,7 +136,7 @@ def import_(
             options={"format": format.value, **{key: value for key, value in choices.items() if value is not None}},
         )
         store(npz, Built(dataset, {}, ()), provenance, log)
-    typer.echo(npz)
+    _say_made(npz, as_json)
 
 
 @app.command(
@@ -183,6 +185,7 @@ def make(
     test_share: Annotated[float, typer.Option(help="Share of the test part.", rich_help_panel=CHOICE)] = 0.3,
     seed: Annotated[int, typer.Option(help="Of the choice of test recordings.", rich_help_panel=CHOICE)] = 0,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a data set of your own recordings: one row per time step, one column per channel."""
     from transpl.datasets.recordings.make import prepare_recordings
@@ -207,7 +210,16 @@ def make(
         force=force,
         log=log,
     )
-    typer.echo(npz)
+    _say_made(npz, as_json)
+
+
+def _say_made(npz: Path, as_json: bool) -> None:
+    from transpl.datasets.cards import read_card
+
+    if as_json:
+        print_json({"file": str(npz), "card": read_card(npz)})
+    else:
+        typer.echo(npz)
 
 
 def _print(view: Any) -> None:

@@ -36,7 +36,7 @@ def run_and_exit(command: Callable[[], int | None]) -> NoReturn:
         if type(error).__name__ == "NoArgsIsHelpError":  # no command was given: typer answers with the help
             error.show()
             sys.exit(2)
-        message = error.format_message()
+        message = _named_argument(error) or error.format_message()
         _fail(f"{message}{'' if message.endswith(('.', '?')) else '.'} See {_command_of(error)} --help.", code=2)
     except SystemExit as leaving:
         if leaving.code == _TERMINATED:
@@ -98,6 +98,18 @@ def _command_of(error: Any) -> str:
         return str(error.ctx.command_path)
     command = [word for word in sys.argv[1:2] if not word.startswith("-")]  # the parser of options knows no context
     return " ".join(["transpl", *command])
+
+
+def _named_argument(error: Any) -> str | None:
+    """What to say of an option that is an argument of this command, such as --model, which other commands have."""
+    name = getattr(error, "option_name", None)
+    if name is None or error.ctx is None:
+        return None
+    arguments = [param.name for param in error.ctx.command.params if param.param_type_name == "argument"]
+    if name.removeprefix("--") not in arguments:
+        return None
+    usage = " ".join([error.ctx.command_path, *map(str.upper, arguments)])
+    return f"No such option: {name}. Leave out the word {name}: {usage}"
 
 
 def _say_how_to_go_on() -> None:

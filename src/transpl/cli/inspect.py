@@ -38,17 +38,22 @@ _DRIFTED = 3  # exit code
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder written by adapt, demo or bench; or a CSV of --save-lines.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write report.html from saved results: of an adaptation, or a benchmark's leaderboard, finished or not."""
     from transpl.benchmark import Store, leaderboard_of_lines, read_leaderboard
     from transpl.report import write_leaderboard, write_report
 
     if folder.is_file():
-        typer.echo(write_leaderboard(leaderboard_of_lines([folder]), folder.with_suffix(".html")))
+        page = write_leaderboard(leaderboard_of_lines([folder]), folder.with_suffix(".html"))
     elif not Store(folder).is_used:
-        typer.echo(write_report(folder))
+        page = write_report(folder)
     else:
-        typer.echo(write_leaderboard(read_leaderboard(folder), folder))
+        page = write_leaderboard(read_leaderboard(folder), folder)
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        typer.echo(page)
 
 
 def figure(
@@ -285,6 +290,7 @@ def review(
     reading: Reading = READ,
     threads: Threads = None,
     device: Device = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Write the windows to check first to a csv. Fill in its column true_label; `adapt --labels` uses it."""
     from transpl import jobs
@@ -302,3 +308,5 @@ def review(
     kept = int((table["true_label"] != "").sum())
     labelled = f", {kept} of them labelled before" if kept else ""
     log(f"wrote {out}: {len(table)} windows{labelled}. Fill in true_label, then: transpl adapt ... --labels {out}")
+    if as_json:
+        print_json({"table": str(out), "windows": len(table), "labelled_before": kept})

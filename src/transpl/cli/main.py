@@ -38,7 +38,7 @@ app = typer.Typer(
 app.add_typer(datasets_app, name="datasets")
 for _command, _example in (
     (bench, "bench --dataset ucihar --methods no-adapt,transpl-plus --seeds 3 --jobs 2"),
-    (table, "table transpl-bench --which full --statistics"),
+    (table, "table transpl-bench --statistics"),
     (demo, "demo --out transpl-demo"),
     (check, "check lab.csv home.csv --label-col activity --time-col t"),
     (adapt, "adapt --source lab.csv --target home.csv --label-col activity --time-col t --out results"),

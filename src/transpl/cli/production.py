@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from transpl._utils.errors import check_choice, require_extra
-from transpl.cli.options import Device, Threads, log, open_model
+from transpl.cli.options import AsJson, Device, Threads, log, open_model, print_json
 
 _MEGABYTE = 1 << 20
 
@@ -22,6 +22,7 @@ def export(
     window: Annotated[
         int | None, typer.Option(min=2, help="Length of the windows in samples. Default: as the model's recordings.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write a model so that it runs without this package: as a folder for numpy alone, or as one ONNX file.
 
@@ -37,7 +38,10 @@ def export(
     write = exports.export_onnx if to == "onnx" else exports.export_numpy
     check = write(fitted, out, window=length, X=exports.windows_to_check(model))
     log("not checked: onnxruntime is not installed" if check is None else check.sentence())
-    typer.echo(f"wrote {out}")
+    if as_json:
+        print_json({"written": str(out), "check": None if check is None else check._asdict()})
+    else:
+        typer.echo(f"wrote {out}")
 
 
 def serve(

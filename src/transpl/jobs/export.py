@@ -123,6 +123,8 @@ def export_onnx(
 
     if window is None:
         raise invalid("window", expected="the length of the windows", got=None, advice="Name it with --window.")
+    if Path(path).is_dir():
+        raise invalid("out", expected="a file", got=f"the folder {path}", advice="Choose another name.")
     frozen = freeze(model, window)
     serialized = onnx_model(frozen.about, frozen.arrays, window).SerializeToString()
     try:

@@ -34,6 +34,7 @@ from transpl.jobs.target import (
     origin_of,
     write_target_folder,
 )
+from transpl.windows import TRANSPOSED
 
 Log = Callable[[str], None]
 
@@ -156,11 +157,12 @@ def from_recordings(
         further fields of `Job`
     """
     if source.channel_names != target.channel_names:
+        is_transposed = not target.named and target.X.shape[2] == len(source.channel_names)
         raise invalid(
             "target",
             expected=f"channels {', '.join(source.channel_names)}",
             got=", ".join(target.channel_names),
-            advice="If the source has no names, give them in its order (--channels).",
+            advice=TRANSPOSED if is_transposed else "If the source has no names, give them in its order (--channels).",
         )
     if one_label_per_group and target.group is None:
         advice = "Name the column of the recordings: --group-col."

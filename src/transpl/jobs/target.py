@@ -167,7 +167,9 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
 
     scores: dict[str, Any] = {}
     if target.y is not None and pseudo is not None:
-        scores["pseudo_labels"] = score(target.y, pseudo.labels)
+        together = target.groups is not None or task.smooth
+        answers = model.predict(target.X, groups=target.groups, smooth=task.smooth) if together else pseudo.labels
+        scores["pseudo_labels"] = score(target.y, answers)
     if test.y is not None:
         scores |= {"before": score(test.y, before), "after": score(test.y, labels)}
         scores["confusion"] = _confusion(test.y, labels)
@@ -344,7 +346,7 @@ def warnings_about(
     if absent:
         found.append(f"hardly any window is labelled {', '.join(absent[:_MAX_NAMES])}")
     elif lacks_classes:
-        found.append("the target seems to lack classes of the source")
+        found.append("the target may lack classes of the source")
     if found:
         found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
     if unread:

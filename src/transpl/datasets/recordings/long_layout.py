@@ -18,8 +18,8 @@ _TURNS = 0.5  # share of the rows whose word differs from the row before, where 
 def from_long(frame: pd.DataFrame, path: Path, roles: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
     """Give every channel a column of its own if a table has one column of numbers and one that names the channel.
 
-    roles : columns of time, domain, recording and label; a table is long only if every word of another column of text
-        occurs once with each of their combinations
+    roles : columns of domain, recording, label and, last, time; a table is long only if every word of another column of
+        text occurs once with each of their combinations
     """
     found = [name for name in roles if name in frame.columns]
     others = [name for name in frame.columns if name not in found]
@@ -30,8 +30,7 @@ def from_long(frame: pd.DataFrame, path: Path, roles: Sequence[str]) -> tuple[pd
         if not 2 <= words <= (_MOST_WORDS if is_text else _MOST_NUMBERS):
             continue
         if not _tells_apart(frame, found, column, words):
-            changes = (frame[column].to_numpy()[1:] != frame[column].to_numpy()[:-1]).mean()
-            if is_text and changes > _TURNS:
+            if is_text and _takes_turns(frame, column, time=found[-1]):
                 return frame, [
                     f"{column!r} changes from row to row; if it names people or recordings, say so (--domain-col, "
                     "--group-col), and if it names channels, write a column for each."
@@ -57,6 +56,14 @@ def _tells_apart(frame: pd.DataFrame, roles: list[str], column: str, words: int)
         return False
     moments = len(frame[roles].drop_duplicates())
     return moments * words == len(frame) and not frame.duplicated([*roles, column]).any()
+
+
+def _takes_turns(frame: pd.DataFrame, column: str, time: str) -> bool:
+    """Whether the words change from row to row, also in order of time: those of rows that were shuffled do not."""
+    words, times = frame[column].to_numpy(), frame[time]
+    sortable = times if pd.api.types.is_numeric_dtype(times) else times.astype(str)
+    in_time = sortable.to_numpy().argsort(kind="stable")
+    return all((order[1:] != order[:-1]).mean() > _TURNS for order in (words, words[in_time]))
 
 
 def _is_text(column: pd.Series[Any]) -> bool:

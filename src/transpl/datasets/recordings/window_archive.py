@@ -15,7 +15,7 @@ from transpl.datasets.prepared import as_names, as_str
 from transpl.datasets.recordings.array_files import ARRAYS, read_arrays
 from transpl.datasets.recordings.matlab_files import Arrays
 from transpl.datasets.recordings.tables import NAME_CHANNELS, Text, as_text, has_suffix
-from transpl.windows import as_windows, name_channels
+from transpl.windows import TRANSPOSED, as_windows, name_channels
 
 _KEYS = ("X", "y", "domain", "group", "class_names", "channel_names")
 _PLAIN = "biufSU"  # numpy's kinds of numbers and text
@@ -64,6 +64,9 @@ def read_windows(
         raise unreadable_file(path, problem="no X in it", advice="Save windows as X, (n, channels, time).")
     X = as_windows(arrays["X"], name=f"X of {path.name}").values
     present, named = _channel_names(arrays, X.shape[1], path), "channel_names" in arrays
+    if channels is not None and not named and len(channels) == X.shape[2] != X.shape[1]:
+        expected = f"{len(channels)} channels ({', '.join(channels)})"
+        raise invalid(f"X of {path.name}", expected=expected, got=X.shape[1], advice=TRANSPOSED)
     chosen = list(range(len(present))) if channels is None else _channel_indices(present, named, channels, path)
     used, found = set(chosen), list[NDArray[Any] | None]()
     for argument, key, usual in (

@@ -64,14 +64,23 @@ def _how_good(saved: SavedJob) -> list[str]:
         windows = counted(known["after"]["windows"], "window")
         truth = f"True labels, known for {windows}, were used only to compare."
     parts.append(f'<p class="notes">{made} {truth}</p>')
-    if estimate is not None and estimate["accuracy"] < LOW_ACCURACY:
-        parts.append(
-            '<p class="warning"><b>Do not rely on these labels.</b> Many of them are probably wrong. It helps most to '
-            "label some windows by hand: <code>transpl review --model FOLDER --out to_label.csv</code> (with the "
-            "folder of this page) lists the ones to look at. Fill in true_label, then run transpl adapt again with "
-            "<code>--labels to_label.csv</code>.</p>"
-        )
-    return parts
+    return [*parts, *_warning(saved, estimate)]
+
+
+def _warning(saved: SavedJob, estimate: dict[str, float] | None) -> list[str]:
+    """Why not to rely on the labels, as the command line says it too, and what helps."""
+    is_low = estimate is not None and estimate["accuracy"] < LOW_ACCURACY
+    reasons = saved.summary.get("warnings") or []
+    if not (is_low or reasons):
+        return []
+    lead = "Do not rely on these labels." if is_low else "Check before you rely on these labels."
+    said = ["Many of them are probably wrong."] if is_low else []
+    said += [f"{reason[0].upper()}{reason[1:]}." for reason in reasons]
+    return [
+        f'<p class="warning"><b>{lead}</b> {escape(" ".join(said))} It helps most to label some windows by hand: '
+        "<code>transpl review --model FOLDER --out to_label.csv</code> (with the folder of this page) lists the ones "
+        "to look at. Fill in true_label, then run transpl adapt again with <code>--labels to_label.csv</code>.</p>"
+    ]
 
 
 def _numbers(estimate: dict[str, float] | None, known: Mapping[str, dict[str, float]]) -> list[str]:
@@ -169,20 +178,21 @@ def _trust_left(saved: SavedJob) -> str:
 
 
 def _windows_to_check(saved: SavedJob) -> list[str]:
-    """Classes that no window got, with their likeliest windows, then the doubtful labels."""
+    """Classes that no window got, with their likeliest windows, then the doubtful labels; none labelled by hand."""
     missing = list(saved.missing_classes.items())
     rows = [_missing_row(saved, name, windows) for name, windows in missing[:_MISSING]]
     if len(missing) > _MISSING:
         others = escape(listed((name for name, _ in missing[_MISSING:]), "or"))
         rows[-1] += f'<li class="missing">Nor was any labelled {others}.</li>'
     named = {window for _, windows in missing for window in windows}
-    order = [row for row in saved.check_order.tolist() if row not in named]
+    known = saved.labelled_by_hand
+    order = [row for row in saved.check_order.tolist() if row not in named and not known[row]]
     order = order[: _ROWS - _ROWS_OF_MISSING * len(rows)]
     items = [f"<li>{_window_link(saved, row)}: {_two_likeliest(saved, row)}</li>" for row in order]
     opened = " Open one to see its signal and the reasons." if saved.explained else ""
     intro = "First the classes that no label names, then the most doubtful" if missing else "The most doubtful"
     return [
-        f"<p>{intro} of {counted(len(saved.predictions), 'label')}.{opened}</p>",
+        f"<p>{intro} of {counted(int((~known).sum()), 'label')}.{opened}</p>",
         f'<ul class="never">{"".join(rows)}</ul>' if rows else "",
         f'<ol class="doubtful">{"".join(items)}</ol>',
         *_how_many_wrong(saved, order),

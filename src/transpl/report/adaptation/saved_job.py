@@ -16,7 +16,7 @@ from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json, third_party
 from transpl.council import CouncilExplanation, load_explanation
 from transpl.jobs.check_order import check_order, missing_class_windows
-from transpl.jobs.folder import CHECK, TRUTH, holds_many, require_complete_predictions, require_finished
+from transpl.jobs.folder import CHECK, TRUE_LABEL, TRUTH, holds_many, require_complete_predictions, require_finished
 from transpl.markov import BaseExplanation, ShiftReport
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that say where a window comes from
@@ -107,6 +107,13 @@ class SavedJob:
         return truth if (truth != "").any() else None
 
     @property
+    def labelled_by_hand(self) -> NDArray[np.bool_]:
+        """Whether a person labelled the window, (n,)."""
+        if TRUE_LABEL not in self.predictions:
+            return np.zeros(len(self.predictions), np.bool_)
+        return self.predictions[TRUE_LABEL].to_numpy(str) != ""
+
+    @property
     def explained(self) -> frozenset[int]:
         """The windows that the folder explains, of which the page can show the reasons."""
         return frozenset(() if self.explanation is None else self.explanation.windows.tolist())
@@ -120,9 +127,9 @@ class SavedJob:
 
     @property
     def missing_classes(self) -> dict[str, list[int]]:
-        """The classes that no window was labelled with, and the likeliest windows of each."""
-        found = missing_class_windows(self.probabilities, self._expected_shares)
-        return {self.classes[k]: windows for k, windows in found.items()}
+        """The classes that no window was labelled with, and the likeliest windows of each, of those left to label."""
+        found, known = missing_class_windows(self.probabilities, self._expected_shares), self.labelled_by_hand
+        return {self.classes[k]: [row for row in windows if not known[row]] for k, windows in found.items()}
 
     @property
     def _expected_shares(self) -> NDArray[np.float64]:
@@ -164,7 +171,7 @@ def read_saved_job(home: Path) -> SavedJob:
         raise unreadable_file(home, problem="no summary.json in it", advice=f"Name {advice}.")
     metrics, explanation, shift = (home / name for name in ("metrics.json", "explanation.npz", "shift.json"))
     # A class may be called "NA" or "01".
-    as_text = dict.fromkeys(("label", TRUTH, *_ORIGIN), str)
+    as_text = dict.fromkeys(("label", TRUTH, TRUE_LABEL, *_ORIGIN), str)
     path = home / "predictions.csv"
     with third_party(path, "not readable as csv", "Run transpl adapt or demo again."):
         predictions = pd.read_csv(path, keep_default_na=False, dtype=as_text)
