@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError
+from transpl._utils.wording import counted
 from transpl.council.shifts.shift import find_triads, is_rotation_rate
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
 from transpl.datasets.recordings.guess import guess_columns
 from transpl.datasets.recordings.reading import Recordings, read_recordings, read_table
-from transpl.datasets.recordings.remarks import count
 from transpl.datasets.recordings.several import files_of, read_several
 from transpl.datasets.recordings.tables import TABLES, as_text, has_suffix
 
@@ -82,11 +82,11 @@ class FileCheck:
 
     def _extent(self) -> str:
         if self.rows is None:
-            return count(self.windows, "window")
+            return counted(self.windows, "window")
         clock = ""
         if self.rows_per_second is not None and self.seconds is not None:
             clock = f", {self.seconds:,.0f} s at {self.rows_per_second:.4g} per second"
-        return f"{count(self.rows, 'row')} in {count(self.recordings or 1, 'recording')}{clock}"
+        return f"{counted(self.rows, 'row')} in {counted(self.recordings or 1, 'recording')}{clock}"
 
 
 @dataclass
@@ -288,12 +288,12 @@ def _plan(checks: list[FileCheck], columns: dict[str, str], given: dict[str, Any
             f"adapt needs labels of two classes or more in {source.path.name}: name their column (--label-col).",
             None,
         )
-    learned = f"adapt would learn {count(len(source.classes), 'class').replace('classs', 'classes')} from"
-    plan = f"{learned} {count(source.windows - source.unlabelled, 'window')} of {source.path.name}"
+    learned = f"adapt would learn {counted(len(source.classes), 'class')} from"
+    plan = f"{learned} {counted(source.windows - source.unlabelled, 'window')} of {source.path.name}"
     if targets:
         scored = sum(sum(check.classes.values()) for check in targets)
         windows = sum(check.windows for check in targets)
-        plan += f" and label {count(windows, 'window')}"
+        plan += f" and label {counted(windows, 'window')}"
         plan += f", of which {scored:,} have labels to score by" if scored else ""
     words = ["transpl", "adapt", "--source", str(source.path)]
     words += ["--target", *(str(check.path) for check in targets)] if targets else ["--target", "FILE"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transpl._utils.wording import listed
 from transpl.report import plots
 from transpl.report.adaptation.saved_job import SavedJob
-from transpl.report.html_parts import chart, listed
+from transpl.report.html_parts import chart
 
 LABELS = "target, labels"
 _COLOURS = {

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from transpl._utils.wording import counted, listed
 from transpl.report.adaptation.saved_job import SavedJob
-from transpl.report.html_parts import closed_box, counted, definitions, listed, percent
+from transpl.report.html_parts import closed_box, definitions, percent
 
 LOW_ACCURACY = 0.6  # estimated; below it readers are warned
 _ROWS = 11  # of the list of what to check

@@ -8,9 +8,10 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.wording import counted
 from transpl.council import CouncilExplanation, witness_in_words
 from transpl.report.adaptation.saved_job import RankedWitness, SavedJob
-from transpl.report.html_parts import bar, counted, definitions, percent
+from transpl.report.html_parts import bar, definitions, percent
 
 Floats = NDArray[np.float64]
 
