@@ -70,6 +70,17 @@ def below(prefix: str, layout: Layout) -> dict[str, str]:
     }
 
 
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Put "prefix." in front of the names of arrays."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def without_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with "prefix.", under the rest of their names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
 def check_numbers(name: str, array: NDArray[Any], least: int, most: int) -> None:
     """Raise unless all entries lie in least..most."""
     if array.size and not (least <= array.min() and array.max() <= most):

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from transpl._utils.errors import invalid
-from transpl._utils.layout import below, check_arrays, check_facts, check_numbers
+from transpl._utils.layout import below, check_arrays, check_facts, check_numbers, prefixed, without_prefix
 from transpl._utils.progress import task, tracked
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
-from transpl.council.seats import Seat, SourceSeats, prefixed, under
+from transpl.council.seats import Seat, SourceSeats
 from transpl.council.settings import CouncilSettings
 from transpl.council.shifts import ShiftSearch, find_shift
 from transpl.council.target_sample import MAX_WINDOWS
@@ -258,15 +258,19 @@ class Council:
         self.n_classes, self.source_shares = int(facts["n_classes"]), arrays["source_shares"]
         self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
         self.estimate = None if facts["estimate"] is None else AccuracyEstimate(*facts["estimate"])
-        self._source = self._used = SourceSeats.restored(under("source", arrays), self.settings, self.n_classes)
+        self._source = self._used = SourceSeats.restored(
+            without_prefix("source", arrays), self.settings, self.n_classes
+        )
         if facts["heard"] != "source":
-            self._used = SourceSeats.restored(under("heard", arrays), self.settings, self.n_classes)
+            self._used = SourceSeats.restored(without_prefix("heard", arrays), self.settings, self.n_classes)
         views = self.settings.views if facts["adapted"] else ()
-        self._target_scalers = {view: SignalScaler(view, **under(f"target_lens.{view}", arrays)) for view in views}
-        self._relearned = {
-            int(at): GaussianClasses.from_arrays(under(f"relearned.{at}", arrays)) for at in facts["relearned"]
+        self._target_scalers = {
+            view: SignalScaler(view, **without_prefix(f"target_lens.{view}", arrays)) for view in views
         }
-        self._votes = VoteModel.from_arrays(under("verdict", arrays)) if facts["adapted"] else None
+        self._relearned = {
+            int(at): GaussianClasses.from_arrays(without_prefix(f"relearned.{at}", arrays)) for at in facts["relearned"]
+        }
+        self._votes = VoteModel.from_arrays(without_prefix("verdict", arrays)) if facts["adapted"] else None
         return self
 
     def _forget_target(self) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from transpl import TransPL, __version__
 from transpl._utils.errors import InputError, check_int, invalid, require_extra
 from transpl._utils.files import replacing, write_json, write_text
+from transpl._utils.layout import prefixed, without_prefix
 from transpl.council.shifts.shift import Shift
 from transpl.council.witnesses.linear import BANDS, MAX_PAIRS, QUANTILES
 from transpl.jobs import numpy_predictor
@@ -243,9 +244,8 @@ def _network(method: Any, params: Mapping[str, Any]) -> Frozen:
 
 
 def _moved(arrays: Mapping[str, NDArray], old: str, new: str) -> Arrays:
-    """The arrays below one prefix, below another."""
-    start = f"{old}."
-    return {f"{new}.{name.removeprefix(start)}": a for name, a in arrays.items() if name.startswith(start)}
+    """The arrays under one prefix, renamed to another."""
+    return prefixed(new, without_prefix(old, arrays))
 
 
 def _checked(answer: Any, model: TransPL, window: int | None, X: Any) -> ExportCheck:

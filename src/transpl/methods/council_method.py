@@ -22,7 +22,7 @@ from transpl import markov
 from transpl._utils.clock import work_seconds
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
-from transpl._utils.layout import check_arrays, check_facts, check_numbers
+from transpl._utils.layout import check_arrays, check_facts, check_numbers, prefixed, without_prefix
 from transpl._utils.locks import process_state
 from transpl._utils.progress import task
 from transpl.council import (
@@ -522,29 +522,28 @@ class CouncilMethod(ExplainableMethod):
     def arrays(self) -> dict[str, NDArray]:
         target = self._target
         arrays = self._deciding_arrays()
-        arrays |= {f"source.{name}": array for name, array in vars(self._codes_of_source.codes).items()}
+        arrays |= prefixed("source", vars(self._codes_of_source.codes))
         if target is not None and target.growing and target.sample is not None:
-            arrays |= {f"sample.{name}": array for name, array in target.sample.arrays().items()}
+            arrays |= prefixed("sample", target.sample.arrays())
         return arrays
 
     def _deciding_arrays(self) -> dict[str, NDArray]:
         """The arrays that decide predictions."""
         council, source, target = self.council, self._codes_of_source, self._target
-        arrays = {f"council.{name}": array for name, array in council.arrays().items()}
-        arrays |= {f"codes.{name}": array for name, array in vars(source.book).items()}
+        arrays = prefixed("council", council.arrays()) | prefixed("codes", vars(source.book))
         arrays["counts.class"] = source.class_counts.counts
         return arrays if target is None else {**arrays, "counts.target": target.counts.counts}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
         self._check_saved(facts, arrays)
-        book, codes = PatchCodes(**_below("codes.", arrays)), SourceCodes(**_below("source.", arrays))
+        book, codes = PatchCodes(**without_prefix("codes", arrays)), SourceCodes(**without_prefix("source", arrays))
         self._coded = CodedSource(book, codes, TransitionCounts(arrays["counts.class"]))
-        self._council = Council(self.settings.council()).restore(facts["council"], _below("council.", arrays))
+        self._council = Council(self.settings.council()).restore(facts["council"], without_prefix("council", arrays))
         self._shortest_window = facts["source"]["shortest_window"]
         self._source_seconds = facts["source"]["seconds"]
         self._target, self._rows, self._judged = None, None, True
         if "target" in facts:
-            about, sample = facts["target"], _below("sample.", arrays)
+            about, sample = facts["target"], without_prefix("sample", arrays)
             prior, shares = (None if about[name] is None else np.array(about[name]) for name in ("prior", "shares"))
             kept = TargetSample.restored(sample) if sample else None
             counts = TransitionCounts(arrays["counts.target"])
@@ -573,7 +572,7 @@ class CouncilMethod(ExplainableMethod):
             for name in ("prior", "shares"):
                 if target[name] is not None:
                     check_prior(target[name], K)
-        self._council.check(council, _below("council.", arrays), sizes)
+        self._council.check(council, without_prefix("council", arrays), sizes)
         self._check_channels(sizes["D"])
 
     def _try_out(self) -> None:
@@ -654,7 +653,3 @@ class _WindowStream:
 def _numbered(groups: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
     """Groups of windows as numbers from 0 on."""
     return None if groups is None else np.unique(groups, return_inverse=True)[1].astype(np.int64)
-
-
-def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

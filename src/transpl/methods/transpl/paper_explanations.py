@@ -56,7 +56,7 @@ def explain(
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
-        signals=_signals(windows),
+        signals=windows.with_nan(),
         nearest=None if known is None else nearest_windows(codes, known, vote.shares, classes, nearest),
     )
 
@@ -111,15 +111,6 @@ def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) 
     if state.mode != "markov":
         return method.predict_proba(windows)
     return replace(vote, prior=state.prior).probabilities(codes)
-
-
-def _signals(windows: Windows) -> NDArray[np.float32]:
-    """The values of the windows, NaN after the end of shorter ones."""
-    values = windows.in_memory().values
-    if not windows.ragged:
-        return values
-    ended = np.arange(values.shape[2]) >= windows.lengths[:, None]
-    return np.where(ended[:, None], np.float32(np.nan), values)
 
 
 def source_shares(method: TransPLMethod) -> Floats:
