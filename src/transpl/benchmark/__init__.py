@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from transpl.benchmark.comparison import compare
@@ -105,40 +106,37 @@ __all__ = [
     "status_lines",
     "with_changes",
 ]
-_MODULES = {
-    "comparison": ("compare",),
-    "leaderboard": (
-        *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
-        *("leaderboard_of_lines", "read_leaderboard"),
-    ),
-    "measures": ("Metric", "Spread"),
-    "paper_tables": ("PaperTable", "paper_table"),
-    "plan": (
-        *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
-        *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
-    ),
-    "plugins": ("import_plugins",),
-    "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
-    "protocol": ("Evaluator", "Pair", "split_pair"),
-    "rendering": ("TableData", "render"),
-    "run": ("run_pair",),
-    "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
-    "runner": ("RunOutcome", "restore_run", "run_plan"),
-    "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
-    "store": ("Result", "Store"),
-    "score_tables": (
-        "TableQuery",
-        "pair_table_from",
-        "paper_table_from",
-        "runs_as_csv",
-        "scores_by_pair",
-    ),
-}
-_MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
 
-
-def __getattr__(name: str) -> Any:
-    # Lazy, so that stored results and tables can be read without importing torch.
-    if name in _MODULE_OF:
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Stored results and tables can be read without importing torch.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "comparison": ("compare",),
+        "leaderboard": (
+            *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
+            *("leaderboard_of_lines", "read_leaderboard"),
+        ),
+        "measures": ("Metric", "Spread"),
+        "paper_tables": ("PaperTable", "paper_table"),
+        "plan": (
+            *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
+            *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
+        ),
+        "plugins": ("import_plugins",),
+        "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
+        "protocol": ("Evaluator", "Pair", "split_pair"),
+        "rendering": ("TableData", "render"),
+        "run": ("run_pair",),
+        "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
+        "runner": ("RunOutcome", "restore_run", "run_plan"),
+        "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
+        "store": ("Result", "Store"),
+        "score_tables": (
+            "TableQuery",
+            "pair_table_from",
+            "paper_table_from",
+            "runs_as_csv",
+            "scores_by_pair",
+        ),
+    },
+)

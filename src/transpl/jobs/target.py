@@ -24,7 +24,6 @@ from transpl._utils.metrics import accuracy, macro_f1
 from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
 from transpl.estimator.validation import few_label_indices, to_python
-from transpl.jobs.check_order import check_order
 from transpl.jobs.folder import (
     CHECK,
     LABEL_BEFORE,
@@ -39,6 +38,7 @@ from transpl.jobs.folder import (
     write_table,
     writing_results,
 )
+from transpl.jobs.review_order import check_order
 from transpl.jobs.segments import at_changes, segments_of
 from transpl.markov import Explanation, ShiftReport, windows_to_explain
 from transpl.windows import override_probabilities
