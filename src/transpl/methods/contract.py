@@ -15,13 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, invalid
-from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts, check_prior
+from transpl.markov import (
+    CodebookUsage,
+    Drift,
+    Explanation,
+    ShiftReport,
+    TransitionCounts,
+    Undone,
+    channel_distances,
+    channel_weights,
+    check_prior,
+    measure_drift,
+    unread_channels,
+)
 from transpl.methods.method_settings import MethodSettings
 from transpl.windows import Labelled, LearntRows, PseudoLabels, TargetInfo, Windows
 
 if TYPE_CHECKING:
     from transpl.council import AccuracyEstimate, CouncilExplanation, SeatAccuracy
+    from transpl.methods.council_settings import CodebookSettings
     from transpl.methods.source_model import SourceModel
+    from transpl.methods.transpl.paper_settings import TransPLSettings
     from transpl.nn import Execution
 
 MODES = ("finetune", "markov")
@@ -298,16 +312,41 @@ class ExplainableMethod(Method):
     ) -> Explanation | CouncilExplanation:
         """Take `pseudo_label(windows, prior)` apart, with so many nearest source windows for each."""
 
-    @abstractmethod
     def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
         """What shifted between the source and the target; only if there are `target_counts`."""
+        settings, target_counts = self.shift_settings, self.target_counts
+        assert target_counts is not None
+        return ShiftReport.from_counts(
+            self.source_counts,
+            target_counts,
+            self.code_distances,
+            sigma=settings.sigma if settings.channel_alignment else None,
+            channel_names=tuple(channel_names),
+            classes=classes.tolist(),
+            source_shares=self.source_shares,
+            target_shares=self.target_shares,
+            smoothing=settings.smoothing,
+            epsilon=settings.epsilon,
+            undone=self.undone_shifts(channel_names),
+        )
 
-    @abstractmethod
     def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
         """Which channels moved further from the source, or from a reference, than chance would move them.
 
         options : level, n_shuffles and block of `measure_drift`
         """
+        settings = self.shift_settings
+        return measure_drift(
+            self.codes(windows),
+            self.source_codes if reference is None else self.codes(reference),
+            self.code_distances,
+            tuple(channel_names),
+            compared_with="source" if reference is None else "reference",
+            smoothing=settings.smoothing,
+            epsilon=settings.epsilon,
+            seed=self.seed,
+            **options,
+        )
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -349,9 +388,42 @@ class ExplainableMethod(Method):
         """Whether `adapt` noticed that the target lacks classes of the source."""
         return False
 
+    def undone_shifts(self, channel_names: Sequence[str]) -> tuple[Undone, ...]:
+        """The shifts of the target's sensors that were undone."""
+        return ()
+
     def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
         """The shifts of the target's sensors that were undone, one sentence each."""
-        return ()
+        return tuple(each.sentence for each in self.undone_shifts(channel_names))
+
+    @property
+    @abstractmethod
+    def shift_settings(self) -> CodebookSettings | TransPLSettings:
+        """How counts are compared."""
+
+    @abstractmethod
+    def codes(self, windows: Windows) -> NDArray[np.integer]:
+        """Codes (n, D, N) of windows."""
+
+    @property
+    @abstractmethod
+    def source_codes(self) -> NDArray[np.integer]:
+        """Codes (n, D, N) of the source's windows."""
+
+    @property
+    @abstractmethod
+    def source_shares(self) -> Floats:
+        """Class shares (K,) of the source."""
+
+    @property
+    @abstractmethod
+    def target_shares(self) -> Floats | None:
+        """Class shares (K,) of the windows that `adapt` labelled; None if it labelled none."""
+
+    @property
+    @abstractmethod
+    def code_distances(self) -> Floats:
+        """The `transport_cost` (n_c, n_c) between codes."""
 
     @property
     @abstractmethod
@@ -383,13 +455,19 @@ class ExplainableMethod(Method):
     def target_counts(self) -> TransitionCounts | None:
         """(D, n_c, n_c); None before any adaptation."""
 
-    @abstractmethod
     def channel_distances(self, target_counts: TransitionCounts) -> Floats:
         """How far each channel moved, (D,)."""
+        smoothing = self.shift_settings.smoothing, self.shift_settings.epsilon
+        return channel_distances(self.source_counts, target_counts, self.code_distances, *smoothing)
 
-    @abstractmethod
     def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
         """The weight of channels that moved so far, (D,); all ones without channel alignment.
 
         target_counts : those of the distances; by default those of `adapt`
         """
+        if not self.shift_settings.channel_alignment:
+            return np.ones(len(distances))
+        target_counts = self.target_counts if target_counts is None else target_counts
+        assert target_counts is not None
+        unread = unread_channels(self.source_counts, target_counts)
+        return channel_weights(distances, self.shift_settings.sigma, unread)

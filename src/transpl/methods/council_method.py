@@ -42,13 +42,11 @@ from transpl.council.shifts import find_triads
 from transpl.council.witnesses.codes import PATCH_LENGTH
 from transpl.markov import (
     CodebookUsage,
-    Drift,
-    ShiftReport,
     SourceCodes,
     TransitionCounts,
+    Undone,
     check_prior,
     class_log_probabilities,
-    measure_drift,
     nearest_windows,
 )
 from transpl.methods.contract import ExplainableMethod, Floats
@@ -207,7 +205,7 @@ class CouncilMethod(ExplainableMethod):
         self.label_record, self.details = {}, {}
 
     def number_source_rows(self, rows: NDArray[np.integer]) -> None:
-        self._coded = self._codes_of_source.of_rows(rows)
+        self._coded = self._coded_source.of_rows(rows)
 
     def remember_source(self, source: Labelled, validation: Labelled | None = None) -> None:
         self._rows = source
@@ -234,7 +232,7 @@ class CouncilMethod(ExplainableMethod):
     def n_channels(self) -> int:
         if self._rows is not None:
             return self._rows.windows.n_channels
-        return self._codes_of_source.class_counts.n_channels
+        return self._coded_source.class_counts.n_channels
 
     @property
     def shortest_window(self) -> int:
@@ -274,7 +272,7 @@ class CouncilMethod(ExplainableMethod):
 
     def add_target(self, target: Windows) -> None:
         """Count more target windows; the witnesses are judged on a sample of them all when they are next asked."""
-        counts, known = self._codes_of_source.count(target), self._target
+        counts, known = self._coded_source.count(target), self._target
         if known is None:
             self._target = _Target(counts, sample=TargetSample.of(target), growing=True)
         else:
@@ -384,7 +382,7 @@ class CouncilMethod(ExplainableMethod):
                 hearing = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
             else:
                 hearing = council.predict(windows, TargetInfo(prior=prior))
-        source, settings, D = self._codes_of_source, self.codebook_settings, windows.n_channels
+        source, settings, D = self._coded_source, self.codebook_settings, windows.n_channels
         same = prior is None and target is not None  # `predict_proba` would hear the same
         undone = council.undo_shifts(windows)
         codes = source.encode(undone)
@@ -404,37 +402,6 @@ class CouncilMethod(ExplainableMethod):
             nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
             code_log_probabilities=class_log_probabilities(source.class_counts, settings.smoothing, settings.epsilon),
             **explanation_fields(council, windows, hearing, channel_names),
-        )
-
-    def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
-        council, source, target, settings = self.council, self._codes_of_source, self._target, self.codebook_settings
-        assert target is not None
-        return ShiftReport.from_counts(
-            self.source_counts,
-            target.counts,
-            source.cost(),
-            sigma=settings.sigma if settings.channel_alignment else None,
-            channel_names=tuple(channel_names),
-            classes=classes.tolist(),
-            source_shares=source.class_shares,
-            target_shares=target.shares,
-            smoothing=settings.smoothing,
-            epsilon=settings.epsilon,
-            undone=council.undone(channel_names),
-        )
-
-    def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
-        source, settings = self._codes_of_source, self.codebook_settings
-        return measure_drift(
-            source.encode(windows),
-            source.codes.codes if reference is None else source.encode(reference),
-            source.cost(),
-            tuple(channel_names),
-            compared_with="source" if reference is None else "reference",
-            smoothing=settings.smoothing,
-            epsilon=settings.epsilon,
-            seed=self.seed,
-            **options,
         )
 
     @property
@@ -458,23 +425,46 @@ class CouncilMethod(ExplainableMethod):
     def lacks_classes(self) -> bool:
         return self.council.lacks_classes
 
-    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
-        search = self.council.shifts
-        return () if search is None else tuple(shift.sentence(channel_names) for shift in search.shifts)
+    def undone_shifts(self, channel_names: Sequence[str]) -> tuple[Undone, ...]:
+        return self.council.undone(channel_names)
 
     @property
-    def _codes_of_source(self) -> CodedSource:
+    def shift_settings(self) -> CodebookSettings:
+        return self.codebook_settings
+
+    def codes(self, windows: Windows) -> NDArray[np.integer]:
+        return self._coded_source.encode(windows)
+
+    @property
+    def source_codes(self) -> NDArray[np.integer]:
+        return self._coded_source.codes.codes
+
+    @property
+    def source_shares(self) -> Floats:
+        return self._coded_source.class_shares
+
+    @property
+    def target_shares(self) -> Floats | None:
+        self.council  # noqa: B018  judges the witnesses on windows that were added
+        return None if self._target is None else self._target.shares
+
+    @property
+    def code_distances(self) -> Floats:
+        return self._coded_source.cost()
+
+    @property
+    def _coded_source(self) -> CodedSource:
         if self._coded is None:
             raise self._not_fitted()
         return self._coded
 
     @property
     def codebook(self) -> Floats:
-        return self._codes_of_source.book.centres
+        return self._coded_source.book.centres
 
     @property
     def codebook_usage(self) -> dict[str, CodebookUsage]:
-        source = self._codes_of_source
+        source = self._coded_source
         return {"coarse": markov.codebook_usage(source.codes.codes, source.book.n_codes)}
 
     @property
@@ -484,7 +474,7 @@ class CouncilMethod(ExplainableMethod):
 
     @property
     def class_counts(self) -> TransitionCounts:
-        return self._codes_of_source.class_counts
+        return self._coded_source.class_counts
 
     @property
     def source_counts(self) -> TransitionCounts:
@@ -493,18 +483,6 @@ class CouncilMethod(ExplainableMethod):
     @property
     def target_counts(self) -> TransitionCounts | None:
         return None if self._target is None else self._target.counts
-
-    def channel_distances(self, target_counts: TransitionCounts) -> Floats:
-        smoothing = (self.codebook_settings.smoothing, self.codebook_settings.epsilon)
-        return markov.channel_distances(self.source_counts, target_counts, self._codes_of_source.cost(), *smoothing)
-
-    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
-        if not self.codebook_settings.channel_alignment:
-            return np.ones(len(distances))
-        target_counts = self.target_counts if target_counts is None else target_counts
-        assert target_counts is not None
-        unread = markov.unread_channels(self.source_counts, target_counts)
-        return markov.channel_weights(distances, self.codebook_settings.sigma, unread)
 
     # storing
 
@@ -522,14 +500,14 @@ class CouncilMethod(ExplainableMethod):
     def arrays(self) -> dict[str, NDArray]:
         target = self._target
         arrays = self._deciding_arrays()
-        arrays |= prefixed("source", vars(self._codes_of_source.codes))
+        arrays |= prefixed("source", vars(self._coded_source.codes))
         if target is not None and target.growing and target.sample is not None:
             arrays |= prefixed("sample", target.sample.arrays())
         return arrays
 
     def _deciding_arrays(self) -> dict[str, NDArray]:
         """The arrays that decide predictions."""
-        council, source, target = self.council, self._codes_of_source, self._target
+        council, source, target = self.council, self._coded_source, self._target
         arrays = prefixed("council", council.arrays()) | prefixed("codes", vars(source.book))
         arrays["counts.class"] = source.class_counts.counts
         return arrays if target is None else {**arrays, "counts.target": target.counts.counts}
@@ -639,7 +617,7 @@ class _WindowStream:
         for part in parts:
             rows = chosen[(chosen >= first) & (chosen < first + len(part))] - first
             kept.append(part[rows])
-            found = method._codes_of_source.count(part)
+            found = method._coded_source.count(part)
             counts, first = found if counts is None else counts + found, first + len(part)
         assert counts is not None
         values, lengths = (np.concatenate([getattr(w, name) for w in kept]) for name in ("values", "lengths"))
