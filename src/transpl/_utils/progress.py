@@ -65,9 +65,9 @@ def task(title: str, total: int | None, *, first: int = 0, shown: bool | None = 
         _is_inside.reset(inside)
 
 
-def tracked(items: Iterable[_T], title: str, total: int, *, shown: bool | None = None) -> Iterator[_T]:
+def tracked(items: Iterable[_T], title: str, total: int) -> Iterator[_T]:
     """Yield the items of a loop, with progress."""
-    with task(title, total, shown=shown) as update:
+    with task(title, total) as update:
         for done, item in enumerate(items, start=1):
             yield item
             update(done)

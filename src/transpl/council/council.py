@@ -23,7 +23,7 @@ from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, re
 from transpl.council.seats import Seat, SourceSeats
 from transpl.council.settings import CouncilSettings
 from transpl.council.shifts import ShiftSearch, find_shift
-from transpl.council.target_sample import MAX_WINDOWS
+from transpl.council.target_sample import MAX_WINDOWS, rows_in_even_steps
 from transpl.council.views import SignalScaler
 from transpl.council.witnesses.codes import TransitionWitness
 from transpl.markov import Undone
@@ -293,7 +293,7 @@ class Council:
         if source is not None:
             self._find_shifts(source, target)
         n = len(target)
-        rows = np.linspace(0, n - 1, min(n, MAX_WINDOWS)).astype(np.int64)
+        rows = rows_in_even_steps(n, MAX_WINDOWS)
         if info.few_labels is not None:
             rows = np.union1d(rows, np.flatnonzero(info.few_labels != UNKNOWN))
         sample = self.undo_shifts(target[rows] if len(rows) < n else target)
