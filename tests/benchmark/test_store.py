@@ -14,7 +14,7 @@ from conftest import refusal
 from tiny_bench import half_files, keep, made_up
 
 from transpl._utils.errors import UnreadableFile
-from transpl.benchmark.plan import RunSpec
+from transpl.benchmark.run_spec import RunSpec
 from transpl.benchmark.store import Store
 
 SPEC = RunSpec("small", "abc", 0, 1, "softmax", 0, {"width": 16, "betas": (0.9, 0.99), "prior": None})

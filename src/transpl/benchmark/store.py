@@ -28,7 +28,7 @@ from transpl._utils.files import read_json, read_npz, remove_leftovers, replacin
 from transpl._utils.hashing import hash_json
 from transpl._utils.layout import check_facts
 from transpl._utils.locks import file_lock
-from transpl.benchmark.plan import RunSpec, check_fields, short_digest
+from transpl.benchmark.run_spec import RunSpec, check_fields, short_digest
 
 FORMAT = "transpl-run-1"
 # A stored result, as `check_facts` takes it, and the details that pages and tables show.
