@@ -19,8 +19,9 @@ if TYPE_CHECKING:
         hold_out_ends,
         run,
     )
-    from transpl.jobs.many import AdaptedTarget, adapt_many
+    from transpl.jobs.many import adapt_many
     from transpl.jobs.many_job import ManyJob, run_many, table_as_text
+    from transpl.jobs.many_worker import AdaptedTarget
     from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
     from transpl.jobs.review_order import check_order
     from transpl.jobs.segments import segments_of
@@ -76,8 +77,9 @@ __getattr__ = lazy_names(
             "hold_out_ends",
             "run",
         ),
-        "many": ("AdaptedTarget", "adapt_many"),
+        "many": ("adapt_many",),
         "many_job": ("ManyJob", "run_many", "table_as_text"),
+        "many_worker": ("AdaptedTarget",),
         "review": ("least_confident", "read_labels", "review_job", "review_recordings"),
         "review_order": ("check_order",),
         "segments": ("segments_of",),

@@ -41,7 +41,7 @@ from transpl.jobs.folder import (
 from transpl.jobs.review_order import check_order
 from transpl.jobs.segments import at_changes, segments_of
 from transpl.markov import Explanation, ShiftReport, windows_to_explain
-from transpl.windows import override_probabilities
+from transpl.windows import PseudoLabels, override_probabilities
 
 NO_LABEL = ""
 ESTIMATE = "estimated_accuracy"  # key of metrics.json and summary.json
@@ -164,13 +164,7 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
     labels = predictions["label"].to_numpy()
     needs_pseudo_labels = task.explain or target.y is not None
     pseudo = model.pseudo_label(target.X) if needs_pseudo_labels else None
-
-    scores: dict[str, Any] = {}
-    if target.y is not None and pseudo is not None:
-        scores["pseudo_labels"] = score(target.y, pseudo.labels)
-    if test.y is not None:
-        scores |= {"before": score(test.y, before), "after": score(test.y, labels)}
-        scores["confusion"] = _confusion(test.y, labels)
+    scores = _scores(target.y, pseudo, test.y, before, labels)
     if scores and few:
         scores["labels_given"] = len(few)
 
@@ -179,15 +173,9 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
         probabilities = probabilities_of(predictions, len(model.classes_))
         order = np.argsort(predictions[CHECK].to_numpy(), kind="stable")
         explanation = explain_some(model, test.X, probabilities, order, task.channel_names)
-        shift = model.shift_report(channel_names=task.channel_names)
-        if shift.target_shares is None:  # `adapt` labelled nothing
-            known = few_label_indices(task.few_labels, len(target.X), model.classes_)
-            shift = replace(shift, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
+        shift = _shift_report(model, task, pseudo)
     truth = (task.target if task.test is None else task.test).y
-    unread: list[str] = []
-    if shift is not None and model.variant == "paper":  # the council has witnesses that read more than codes
-        unread = [name for name, blind in zip(shift.channel_names, shift.unread, strict=True) if blind]
-    summary = _summary(model, task, labels, truth, before, unread)
+    summary = _summary(model, task, labels, truth, before, _unread_channels(model, shift))
     return AdaptResult(predictions, summary, scores or None, estimated_accuracy(model), explanation, shift)
 
 
@@ -368,6 +356,38 @@ def warn_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
         )
 
 
+def _scores(
+    target_truth: NDArray | None,
+    pseudo: PseudoLabels | None,
+    test_truth: NDArray | None,
+    before: NDArray,
+    labels: NDArray,
+) -> dict[str, Any]:
+    """What can be scored, as metrics.json has it."""
+    scores: dict[str, Any] = {}
+    if target_truth is not None and pseudo is not None:
+        scores["pseudo_labels"] = score(target_truth, pseudo.labels)
+    if test_truth is not None:
+        scores |= {"before": score(test_truth, before), "after": score(test_truth, labels)}
+        scores["confusion"] = _confusion(test_truth, labels)
+    return scores
+
+
+def _shift_report(model: TransPL, task: AdaptTask, pseudo: PseudoLabels) -> ShiftReport:
+    report = model.shift_report(channel_names=task.channel_names)
+    if report.target_shares is not None:
+        return report
+    known = few_label_indices(task.few_labels, len(task.target.X), model.classes_)
+    return replace(report, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
+
+
+def _unread_channels(model: TransPL, shift: ShiftReport | None) -> list[str]:
+    """Channels whose codes are all alike; the council has witnesses that read more than codes."""
+    if shift is None or model.variant != "paper":
+        return []
+    return [name for name, unread in zip(shift.channel_names, shift.unread, strict=True) if unread]
+
+
 def _without_labels_of(target: Target, rows: list[int]) -> Target:
     """The target without the true labels of some rows, so that they are not scored."""
     if target.y is None or not rows:
@@ -393,17 +413,7 @@ def _summary(
     method, prior = model.fitted_method(), task.prior
     if prior is not None and not isinstance(prior, dict):
         prior = {str(k): float(share) for k, share in zip(model.classes_, np.asarray(prior), strict=True)}
-    distances = model.channel_distances_  # the costly part, computed once
-    weights = method.weights_from(distances)
-    council: dict[str, Any] = {}
-    if estimate := estimated_accuracy(model):
-        witnesses = [
-            {"witness": each.witness, "view": each.view, "accuracy": float(each.accuracy)}
-            for each in method.standings()
-        ]
-        council = {ESTIMATE: estimate, "undone": list(method.undone(task.channel_names)), "witnesses": witnesses}
-    shares = class_shares(labels, model.classes_)
-    estimate = council.get(ESTIMATE)
+    shares, estimate = class_shares(labels, model.classes_), estimated_accuracy(model)
     return {
         "transpl_version": __version__,
         "warnings": warnings_about(shares, task.source.get("class_shares"), estimate, method.lacks_classes, unread),
@@ -422,13 +432,10 @@ def _summary(
         },
         "variant": model.variant,
         "mode": model.mode_,
-        **council,
+        **({} if estimate is None else _council_summary(model, task.channel_names, estimate)),
         "prior": prior,
         "classes": [str(name) for name in model.classes_],
-        "channels": [
-            {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(task.channel_names, distances, weights, strict=True)
-        ],
+        "channels": _channel_summary(model, task.channel_names),
         "sigma": to_python(model.sigma),
         "codebook_usage": {
             book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
@@ -438,6 +445,23 @@ def _summary(
         "history": model.history_,
         "seconds": model.seconds_,
     }
+
+
+def _council_summary(model: TransPL, channel_names: tuple[str, ...], estimate: dict[str, float]) -> dict[str, Any]:
+    method = model.fitted_method()
+    witnesses = [
+        {"witness": each.witness, "view": each.view, "accuracy": float(each.accuracy)} for each in method.standings()
+    ]
+    return {ESTIMATE: estimate, "undone": list(method.undone(channel_names)), "witnesses": witnesses}
+
+
+def _channel_summary(model: TransPL, channel_names: tuple[str, ...]) -> list[dict[str, Any]]:
+    distances = model.channel_distances_  # computed once: it takes longest
+    weights = model.fitted_method().weights_from(distances)
+    return [
+        {"name": name, "distance": float(distance), "weight": float(weight)}
+        for name, distance, weight in zip(channel_names, distances, weights, strict=True)
+    ]
 
 
 def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
