@@ -91,9 +91,9 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 @contextmanager
 def third_party(path: str | os.PathLike[str], problem: str, advice: str) -> Iterator[None]:
-    """Turn whatever a library raises on a file into one line, as nobody can list all that libraries raise.
+    """Turn any exception that a library raises on a file into a one-line error.
 
-    Wrap it around the library's call alone, so that our own mistakes stay visible. The file must be a regular one.
+    Wrap only the library's call, so that our own bugs stay visible. The file must be a regular one.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def document_parameters(estimator: _Class) -> _Class:
 
 
 def default_mode(variant: str) -> str:
-    """How `adapt` adapts unless it is told."""
+    """The mode of `adapt` when none is given."""
     check_choice("variant", variant, VARIANTS)
     return MODES[variant][0]
 

@@ -601,7 +601,7 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; a tampered, truncated or foreign one is refused.
 
-        The file may come from a stranger: nothing in it is executed, and parameters of the machine (`device`,
+        The file may be untrusted: nothing in it is executed, and parameters of the machine (`device`,
         `devices`, `n_threads`, `checkpoint_dir`, `verbose`) keep their defaults.
         """
         saved = load_model(folder)

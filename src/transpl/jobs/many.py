@@ -1,4 +1,4 @@
-"""Adapt one source model to many targets at the same time, each on its own."""
+"""Adapt one source model to many targets at the same time, independently of each other."""
 
 from __future__ import annotations
 
@@ -148,9 +148,9 @@ def _failed(task: Task, error: str, traceback: str | None) -> AdaptedTarget:
 def _task(name: str, target: Any, prior: NDArray[np.float64] | None, home: Path | None, common: str | None) -> Task:
     if home is None:
         return Task(name, target, prior, None, None)
-    own = target_digest(target)
+    digest = target_digest(target)
     shares = None if prior is None else prior.tolist()
-    return Task(name, target, prior, home / name, None if own is None else hash_values(common, own, shares))
+    return Task(name, target, prior, home / name, None if digest is None else hash_values(common, digest, shares))
 
 
 def _common_digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:

@@ -136,12 +136,12 @@ class ModelBundle:
                 _read_bundle.cache_clear()
 
     def load(self) -> TransPL:
-        """A copy of the model: nothing that is done to it reaches the next target."""
+        """A copy of the model, so that no target affects the next."""
         model, rows = _read_bundle(self.folder)
-        own = copy.deepcopy(model)
+        copied = copy.deepcopy(model)
         if rows is not None:
-            own.fitted_method().remember_source(*rows)
-        return own
+            copied.fitted_method().remember_source(*rows)
+        return copied
 
 
 @lru_cache(maxsize=1)
@@ -184,7 +184,7 @@ class Worker:
     device: str
 
     def __call__(self, task: Task) -> AdaptedTarget:
-        # The worker of a job that was killed may still be at it.
+        # The worker of a killed job may still be writing.
         with nullcontext() if task.folder is None else writing(task.folder, wait=_END_OF_A_WORKER):
             return self._adapt(task)
 
@@ -226,7 +226,7 @@ class Worker:
 
 @contextmanager
 def _collected_warnings() -> Iterator[list[str]]:
-    """Collect the user warnings of the block, each once: a worker has nobody to show them to."""
+    """Collect the user warnings of the block, each once: nobody sees the stderr of a worker."""
     notes: list[str] = []
     with process_state, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -308,9 +308,9 @@ def _gaussian(g: _Graph, rows: Value, relearned: Arrays) -> str:
 
 def _joined(g: _Graph, answers: Value, votes: Arrays, about: dict[str, Any]) -> str:
     if not votes:
-        heard = np.array([view == "recorded" for _, view in about["seats"]])
-        heard = heard if heard.any() else ~heard
-        return g.softmax(g.mean(g("Log", g("Gather", answers, np.flatnonzero(heard), axis=0)), 0), 1)
+        voting = np.array([view == "recorded" for _, view in about["seats"]])
+        voting = voting if voting.any() else ~voting
+        return g.softmax(g.mean(g("Log", g("Gather", answers, np.flatnonzero(voting), axis=0)), 0), 1)
     (S, K, n_symbols), thresholds = votes["log_confusions"].shape, votes["thresholds"]
     top, _ = g("TopK", answers, [2], n=2, axis=2)
     logs = g("Log", top)

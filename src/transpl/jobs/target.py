@@ -202,7 +202,7 @@ def write_target_folder(
     sample
         windows of both domains, for figures
     receipt
-        for summary.json, by which `adapt_many` knows its own finished results
+        for summary.json, by which `adapt_many` recognises results that it finished earlier
     """
     with writing_results(folder):
         for name in _FILES:
@@ -249,9 +249,9 @@ def predictions_table(
     Parameters
     ----------
     before
-        (n,) labels before adaptation, for a column of their own
+        (n,) labels before adaptation, written as another column
     truth
-        (n,) true labels, "" where unknown, for a column of their own
+        (n,) true labels, "" where unknown, written as another column
     **order
         `groups` and `smooth`, as in `TransPL.predict_proba`
     """
@@ -318,7 +318,7 @@ def warnings_about(
     shares
         of each class among the labels
     source_shares
-        of each class in the source; None if nobody knows
+        of each class in the source; None if unknown
     estimate
         accuracy, low and high, estimated without labels
     lacks_classes

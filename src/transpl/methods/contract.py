@@ -109,7 +109,7 @@ class Method(ABC):
         """Start from a source model that other methods may share; it is not modified."""
 
     def source_for(self, model: SourceModel) -> SourceModel:
-        """The source model that this method starts from, given the shared one; the same unless it trains its own."""
+        """The source model that this method starts from: the shared one, unless the method trains another."""
         return model
 
     def adapt(self, target: Windows, info: TargetInfo | None = None) -> None:
@@ -358,7 +358,7 @@ class ExplainableMethod(Method):
 
     @abstractmethod
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
-        """Learn it all again from `facts` and `arrays`, which may come from a stranger: others raise an exception."""
+        """Restore what has been learnt; `facts` and `arrays` may be untrusted, and invalid ones raise an exception."""
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -193,7 +193,7 @@ class CouncilMethod(ExplainableMethod):
     def start_from(self, model: SourceModel) -> None:
         """Learn from the rows of a source model; its network is not needed.
 
-        In a benchmark nobody asks what shifted: no codebook is learnt.
+        No codebook is learnt: a benchmark does not report what shifted.
         """
         self._learn(self.source_for(model).source)
         self._shortest_window, self._coded = self.settings.shortest_window, None
@@ -246,17 +246,17 @@ class CouncilMethod(ExplainableMethod):
     # adapting and answering
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
-        """Undo shifts, hear the witnesses on the target and judge them."""
+        """Undo shifts, let the witnesses label the target, and judge them."""
         start, council, groups = work_seconds(), self._council.unadapted(), _numbered(info.groups)
         with self._threads():
-            hearing = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
+            answer = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
             counts = None if self._coded is None else self._coded.count(target)
-        shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
+        shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
         # Only a finished adaptation replaces the last one.
         self._council, self._judged = council, True
         if counts is not None:
             self._target = _Target(counts, info.prior, TargetSample.of(target), shares=shares, seconds=seconds)
-        self.label_record = {"initial": PseudoLabels.from_probabilities(hearing.probabilities)}
+        self.label_record = {"initial": PseudoLabels.from_probabilities(answer.probabilities)}
         self.details = self._details()
 
     def _details(self) -> dict[str, Any]:
@@ -299,7 +299,7 @@ class CouncilMethod(ExplainableMethod):
         self.check_info(TargetInfo(groups=groups, smooth=smooth), len(windows), complete=False)
         council = self.council
         with self._threads():
-            if groups is not None or smooth:  # windows that belong together must be heard together
+            if groups is not None or smooth:  # windows that belong together are labelled together
                 return council.predict(windows, TargetInfo(groups=_numbered(groups), smooth=smooth)).probabilities
             parts = []
             with task("labelling windows", len(windows)) as update:
@@ -309,15 +309,15 @@ class CouncilMethod(ExplainableMethod):
             return np.concatenate(parts)
 
     def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
-        parts = [hearing.probabilities for hearing in self._hearings(target, prior)]
+        parts = [answer.probabilities for answer in self._answers(target, prior)]
         return PseudoLabels.from_probabilities(np.concatenate(parts))
 
     def one_shot_labels(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
         """Label windows by a council that is judged on these windows alone."""
         self.check_target(target)
         info = self.check_info(TargetInfo(prior=prior), len(target), complete="groups" not in self.requires)
-        hearing = self._council.unadapted().adapt(self._source_to_compare(), target, TargetInfo(prior=info.prior))
-        return PseudoLabels.from_probabilities(hearing.probabilities)
+        answer = self._council.unadapted().adapt(self._source_to_compare(), target, TargetInfo(prior=info.prior))
+        return PseudoLabels.from_probabilities(answer.probabilities)
 
     @property
     def council(self) -> Council:
@@ -330,8 +330,8 @@ class CouncilMethod(ExplainableMethod):
             start, sample = work_seconds(), self._target.sample.windows
             with self._threads():
                 council = self._council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
-            shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
+                answer = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
+            shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
         return self._council
@@ -340,8 +340,8 @@ class CouncilMethod(ExplainableMethod):
     def _adapted(self) -> bool:
         return bool(self._council.seat_accuracies()) or not self._judged
 
-    def _hearings(self, windows: Windows, prior: Floats | None) -> Iterator[CouncilAnswer]:
-        """What is said of windows, a chunk at a time; before any adaptation they are themselves the target."""
+    def _answers(self, windows: Windows, prior: Floats | None) -> Iterator[CouncilAnswer]:
+        """The council's answers, a chunk of windows at a time; before any adaptation they are themselves the target."""
         council = self.council
         with self._threads():
             if not self._adapted:
@@ -379,11 +379,11 @@ class CouncilMethod(ExplainableMethod):
         with self._threads():
             if target is None:  # as in `pseudo_label`
                 council = council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
+                answer = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
             else:
-                hearing = council.predict(windows, TargetInfo(prior=prior))
+                answer = council.predict(windows, TargetInfo(prior=prior))
         source, settings, D = self._coded_source, self.codebook_settings, windows.n_channels
-        same = prior is None and target is not None  # `predict_proba` would hear the same
+        same = prior is None and target is not None  # as `predict_proba` would answer
         undone = council.undo_shifts(windows)
         codes = source.encode(undone)
         target_counts = source.count(windows) if target is None else target.counts
@@ -394,14 +394,14 @@ class CouncilMethod(ExplainableMethod):
             codes=codes,
             distances=distances,
             weights=self.weights_from(distances, target_counts),
-            answers=hearing.probabilities if same else self.predict_proba(windows),
+            answers=answer.probabilities if same else self.predict_proba(windows),
             mode=self.mode,
             patch_length=source.book.patch_length,
             windows=np.arange(len(windows)),
             signals=undone.with_nan(),
             nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
             code_log_probabilities=class_log_probabilities(source.class_counts, settings.smoothing, settings.epsilon),
-            **explanation_fields(council, windows, hearing, channel_names),
+            **explanation_fields(council, windows, answer, channel_names),
         )
 
     @property
