@@ -22,7 +22,7 @@ from transpl._utils.errors import InputError, MissingExtra, UnreadableFile, inva
 from transpl._utils.files import read_json, replacing, write_json
 from transpl._utils.hashing import hash_file, hash_json
 from transpl._utils.locks import writing
-from transpl.methods.contract import ExplainableMethod
+from transpl.methods.explainable import ExplainableMethod
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1

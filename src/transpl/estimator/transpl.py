@@ -50,7 +50,7 @@ from transpl.estimator.validation import (
     warn_truncated_tail,
 )
 from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
-from transpl.methods.contract import ExplainableMethod
+from transpl.methods.explainable import ExplainableMethod
 from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels, overlap
 
 if TYPE_CHECKING:

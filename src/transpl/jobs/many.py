@@ -19,10 +19,8 @@ from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator import TransPL, check_mode
 from transpl.jobs.folder import write_failure
 from transpl.jobs.many_worker import AdaptedTarget, ModelBundle, Rows, Task, Worker, read_finished
-from transpl.jobs.target import (
-    class_shares,
-)
 from transpl.jobs.target_files import as_target, target_digest
+from transpl.jobs.target_summary import class_shares
 from transpl.windows import name_channels
 
 _LAYOUT = 2  # of a target's folder; results of another layout are made again

@@ -24,15 +24,9 @@ from transpl._utils.hashing import hash_file
 from transpl._utils.locks import process_state, writing
 from transpl.estimator import TransPL
 from transpl.jobs.folder import is_unfinished
-from transpl.jobs.target import (
-    ESTIMATE,
-    AdaptResult,
-    AdaptTask,
-    adapt_target,
-    probabilities_of,
-    write_target_folder,
-)
+from transpl.jobs.target import AdaptResult, AdaptTask, adapt_target, probabilities_of, write_target_folder
 from transpl.jobs.target_files import TargetFile, read_target
+from transpl.jobs.target_summary import ESTIMATE
 from transpl.windows import Labelled, Windows, name_channels
 
 _END_OF_A_WORKER = 60.0  # seconds

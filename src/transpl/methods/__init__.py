@@ -11,8 +11,9 @@ from transpl._utils.errors import require_deep
 from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transpl.methods.contract import ExplainableMethod, Method
+    from transpl.methods.contract import Method
     from transpl.methods.council_method import CouncilMethod
+    from transpl.methods.explainable import ExplainableMethod
     from transpl.methods.network_method import NetworkMethod
     from transpl.methods.source_model import SourceModel
     from transpl.methods.transpl.paper_settings import TransPLSettings
@@ -41,8 +42,9 @@ _NEED_TORCH = {
 _get = lazy_names(
     __name__,
     {
-        "contract": ("ExplainableMethod", "Labelled", "LearntRows", "Method", "PseudoLabels", "TargetInfo"),
+        "contract": ("Labelled", "LearntRows", "Method", "PseudoLabels", "TargetInfo"),
         "council_method": ("CouncilMethod",),
+        "explainable": ("ExplainableMethod",),
         "transpl.paper_settings": ("TransPLSettings",),
         **_NEED_TORCH,
     },

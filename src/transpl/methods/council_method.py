@@ -49,8 +49,9 @@ from transpl.markov import (
     class_log_probabilities,
     nearest_windows,
 )
-from transpl.methods.contract import ExplainableMethod, Floats
+from transpl.methods.contract import Floats
 from transpl.methods.council_settings import CodebookSettings, CouncilMethodSettings
+from transpl.methods.explainable import ExplainableMethod
 from transpl.methods.registry import register
 from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced, name_channels
 

@@ -27,7 +27,8 @@ from transpl.markov import (
     few_label_counts,
     voting_weights,
 )
-from transpl.methods.contract import MODES, ExplainableMethod, Floats, History, TargetStream
+from transpl.methods.contract import Floats, History
+from transpl.methods.explainable import MODES, ExplainableMethod, TargetStream
 from transpl.methods.network_method import NetworkMethod
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register

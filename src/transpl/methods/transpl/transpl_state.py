@@ -22,7 +22,8 @@ from transpl.markov import (
     mean_over_transitions,
     weighted_vote,
 )
-from transpl.methods.contract import MODES, Floats, History
+from transpl.methods.contract import Floats, History
+from transpl.methods.explainable import MODES
 from transpl.methods.transpl.paper_settings import TransPLSettings
 from transpl.nn import Network, NetworkSettings, with_weights
 from transpl.windows import PseudoLabels
