@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_LABEL = ""
 ESTIMATE = "estimated_accuracy"  # key of metrics.json and summary.json
 _USUAL, _HARDLY_ANY = 0.05, 0.01  # shares of a class in the source, and among the labels of a target that lacks it
-_LOW = 0.6  # estimated accuracy below which a person should label some windows
+LOW_ACCURACY = 0.6  # estimated; below it a person should label some windows
 _DIGITS = 6  # of shapes that are only drawn
 MAX_NAMES = 10  # classes in a warning
 
@@ -94,7 +94,7 @@ def warnings_about(
         found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
     if unread:
         found.append(f"the codes tell nothing about {', '.join(unread[:MAX_NAMES])}, which had no vote")
-    if estimate is not None and estimate["accuracy"] < _LOW:
+    if estimate is not None and estimate["accuracy"] < LOW_ACCURACY:
         found.append(f"the estimated accuracy is low, {100 * estimate['accuracy']:.0f} %")
     return found
 
