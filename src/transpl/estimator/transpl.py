@@ -29,10 +29,10 @@ from transpl.estimator.parameters import (
 from transpl.estimator.persistence import (
     SAVED,
     SavedModel,
-    load_model,
+    read_model,
     refusing_what_does_not_fit,
-    save_model,
     saved_classes,
+    write_model,
 )
 from transpl.estimator.validation import (
     check_labels,
@@ -595,7 +595,7 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "channels": self.n_channels_,
         }
-        save_model(folder, about, method)
+        write_model(folder, about, method)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -604,7 +604,7 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The file may be untrusted: nothing in it is executed, and parameters of the machine (`device`,
         `devices`, `n_threads`, `checkpoint_dir`, `verbose`) keep their defaults.
         """
-        saved = load_model(folder)
+        saved = read_model(folder)
         with refusing_what_does_not_fit(saved.path):
             return cls._restored(saved)
 

@@ -84,7 +84,7 @@ class _Graph:
 
 
 def onnx_model(about: dict[str, Any], arrays: Arrays, window: int) -> ModelProto:
-    """Build the model of a `Frozen` for windows of this length."""
+    """Build the model of an `ExportedModel` for windows of this length."""
     g = _Graph()
     answer = {"plus": _council, "paper": _network}[about["variant"]]
     p = g("Identity", answer(g, "windows", about, arrays, window))

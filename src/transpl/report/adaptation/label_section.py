@@ -52,7 +52,7 @@ def _proportions(saved: SavedJob) -> list[str]:
     missing = [name for name, share in series[LABELS].items() if not share]
     if missing:
         words.append(f"No window was labelled {listed(missing, 'or')}: check whether that can be right.")
-    figure = plots.class_shares(saved.classes, series, _COLOURS, say_none=LABELS)
+    figure = plots.class_share_bars(saved.classes, series, _COLOURS, say_none=LABELS)
     return chart("class-shares", figure, " ".join(words))
 
 
