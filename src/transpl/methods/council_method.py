@@ -248,9 +248,9 @@ class CouncilMethod(ExplainableMethod):
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
         """Undo shifts, let the witnesses label the target, and judge them."""
-        start, council, groups = work_seconds(), self._council.unadapted(), _numbered(info.groups)
+        start = work_seconds()
         with self._threads():
-            answer = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
+            council, answer = self._adapted_council(target, replace(info, groups=_numbered(info.groups)))
             counts = None if self._coded is None else self._coded.count(target)
         shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
         # Only a finished adaptation replaces the last one.
@@ -317,7 +317,7 @@ class CouncilMethod(ExplainableMethod):
         """Label windows by a council that is judged on these windows alone."""
         self.check_target(target)
         info = self.check_info(TargetInfo(prior=prior), len(target), complete="groups" not in self.requires)
-        answer = self._council.unadapted().adapt(self._source_to_compare(), target, TargetInfo(prior=info.prior))
+        _, answer = self._adapted_council(target, TargetInfo(prior=info.prior))
         return PseudoLabels.from_probabilities(answer.probabilities)
 
     @property
@@ -330,8 +330,7 @@ class CouncilMethod(ExplainableMethod):
             assert self._target.sample is not None
             start, sample = work_seconds(), self._target.sample.windows
             with self._threads():
-                council = self._council.unadapted()
-                answer = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
+                council, answer = self._adapted_council(sample, TargetInfo(prior=self._target.prior))
             shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
@@ -346,10 +345,15 @@ class CouncilMethod(ExplainableMethod):
         council = self.council
         with self._threads():
             if not self._adapted:
-                yield council.unadapted().adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
+                yield self._adapted_council(windows, TargetInfo(prior=prior))[1]
                 return
             for _, part in windows.chunks(CHUNK):
                 yield council.predict(part, TargetInfo(prior=prior))
+
+    def _adapted_council(self, target: Windows, info: TargetInfo) -> tuple[Council, CouncilAnswer]:
+        """A copy of the source's council, adapted to a target, and its answer there."""
+        council = self._council.unadapted()
+        return council, council.adapt(self._source_to_compare(), target, info)
 
     def _source_to_compare(self) -> Labelled | None:
         """The source's rows, to find shifts; a loaded model does without them and warns."""
@@ -357,7 +361,7 @@ class CouncilMethod(ExplainableMethod):
             warnings.warn(
                 "adapt: a loaded model does not hold its source rows, so that shifts are not searched for. "
                 "Pass X_source and y_source, or set undo='none'.",
-                stacklevel=5,
+                stacklevel=6,
             )
         return self._rows
 
@@ -379,8 +383,7 @@ class CouncilMethod(ExplainableMethod):
         council, target = self.council, self._target
         with self._threads():
             if target is None:  # as in `pseudo_label`
-                council = council.unadapted()
-                answer = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
+                council, answer = self._adapted_council(windows, TargetInfo(prior=prior))
             else:
                 answer = council.predict(windows, TargetInfo(prior=prior))
         source, settings, D = self._coded_source, self.codebook_settings, windows.n_channels
