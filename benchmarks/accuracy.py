@@ -10,7 +10,7 @@ import argparse
 import ast
 
 from transpl import TransPL, datasets, jobs
-from transpl.jobs.target import score
+from transpl.jobs.target_summary import score
 
 
 def main() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transpl.benchmark.plan import RunSpec, settings_without_seed
+from transpl.benchmark.plan import settings_without_seed
+from transpl.benchmark.run_spec import RunSpec
 from transpl.benchmark.store import Result, Store
 from transpl.methods.registry import entries
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 from scipy.special import softmax
 
@@ -100,3 +102,13 @@ def made_up_council(seed=0, n=12, *, ragged=False, absent=None, linear=True, sea
     fields |= change
     fields.setdefault("answers", softmax(fields["evidence"].sum(axis=1) + fields["bias"] + fields["rest"], axis=1))
     return CouncilExplanation(**fields)
+
+
+def edit_saved(path, change):
+    """Change arrays (None removes one) and plain facts of a saved explanation."""
+    arrays = dict(np.load(path))
+    about = json.loads(arrays["about"].tobytes())
+    for name, value in change.items():
+        (arrays if isinstance(value, np.ndarray | None) else about)[name] = value
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})

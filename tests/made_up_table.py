@@ -5,8 +5,10 @@ from __future__ import annotations
 from tiny_bench import keep
 
 from transpl.benchmark.paper_tables import paper_table
-from transpl.benchmark.plan import Plan, RunSpec, rows_of, with_changes
-from transpl.benchmark.score_tables import TableQuery, paper_table_from
+from transpl.benchmark.plan import Plan, rows_of, with_changes
+from transpl.benchmark.run_index import TableQuery
+from transpl.benchmark.run_spec import RunSpec
+from transpl.benchmark.score_tables import paper_table_from
 from transpl.benchmark.store import Store
 
 PAIRS = ((0, 1), (1, 2))

@@ -33,3 +33,16 @@ def test_no_two_public_classes_have_the_same_name():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, n in classes.items() if n > 1] == []
+
+
+def test_no_package_exports_the_name_of_a_module_in_it():
+    """Importing the module would put it in the place of what is exported."""
+    for path in PACKAGE.rglob("__init__.py"):
+        exported = {
+            name.value
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+            for name in node.value.elts
+        }
+        modules = {each.stem for each in path.parent.glob("*.py")}
+        assert not exported & modules - {"main"}, path  # `main` is imported at once

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from conftest import TINY
 
-from transpl.benchmark.plan import Plan, RunSpec, rows_of
+from transpl.benchmark.plan import Plan, rows_of
+from transpl.benchmark.run_spec import RunSpec
 from transpl.benchmark.store import Result, Store
 from transpl.datasets import make_shifted
 from transpl.datasets.prepared import save_prepared

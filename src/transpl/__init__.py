@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from transpl._utils.lazy import lazy_names
+
 if TYPE_CHECKING:
     from transpl import datasets
     from transpl._utils.errors import InputError
@@ -35,25 +37,21 @@ __all__ = [
     "datasets",
 ]
 
-_HOME = {
-    "AdaptedTarget": "transpl.jobs",
-    "Drift": "transpl.markov",
-    "Explanation": "transpl.markov",
-    "InputError": "transpl._utils.errors",
-    "PseudoLabels": "transpl.windows",
-    "ShiftReport": "transpl.markov",
-    "TransPL": "transpl.estimator.transpl",
-    "adapt_many": "transpl.jobs",
-}
+# Pandas, scikit-learn and others take seconds to load: pay for them when a class is asked for.
+_get = lazy_names(
+    __name__,
+    {
+        "_utils.errors": ("InputError",),
+        "estimator": ("TransPL",),
+        "jobs": ("AdaptedTarget", "adapt_many"),
+        "markov": ("Drift", "Explanation", "ShiftReport"),
+        "windows": ("PseudoLabels",),
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    # Pandas, scikit-learn and others take seconds to load: pay for them when a class is asked for.
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name == "datasets":
-        return import_module("transpl.datasets")
-    raise AttributeError(f"module 'transpl' has no attribute {name!r}")
+    return import_module("transpl.datasets") if name == "datasets" else _get(name)
 
 
 def __dir__() -> list[str]:

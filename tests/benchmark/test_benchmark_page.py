@@ -10,7 +10,7 @@ import pytest
 from command_line import transpl
 
 from transpl.benchmark.paper_tables import TABLES
-from transpl.benchmark.plan import read_plans
+from transpl.benchmark.plan_files import read_plans
 from transpl.benchmark.selection import RULES
 from transpl.benchmark.statistics import rank_differences
 from transpl.methods import registry

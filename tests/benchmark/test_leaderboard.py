@@ -9,20 +9,20 @@ import pytest
 from conftest import refusal
 from made_up_bench import bench, result, small_bench, spec
 
+from transpl.benchmark.entries import EntryIndex, changes_between
 from transpl.benchmark.leaderboard import (
     ALL_SETS,
     FAILED,
     FINISHED,
     NOT_RUN,
-    EntryIndex,
-    changes_between,
     leaderboard_of_lines,
     read_leaderboard,
     widest_comparison,
 )
 from transpl.benchmark.paper_tables import paper_table
-from transpl.benchmark.plan import run_identity, settings_without_seed
+from transpl.benchmark.plan import settings_without_seed
 from transpl.benchmark.run_lines import add_lines, line_of
+from transpl.benchmark.run_spec import run_identity
 from transpl.benchmark.score_tables import paper_table_from
 from transpl.benchmark.store import Store
 from transpl.datasets.pairs import PUBLISHED

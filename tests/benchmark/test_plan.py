@@ -13,17 +13,9 @@ from tiny_bench import CHANGES, plan
 
 from transpl._utils.errors import UnreadableFile
 from transpl.benchmark.paper_tables import SETS, TABLES, paper_table
-from transpl.benchmark.plan import (
-    Plan,
-    Row,
-    RunSpec,
-    data_fingerprint,
-    only_methods,
-    read_plans,
-    rows_of,
-    settings_without_seed,
-    with_changes,
-)
+from transpl.benchmark.plan import Plan, Row, only_methods, rows_of, settings_without_seed, with_changes
+from transpl.benchmark.plan_files import read_plans
+from transpl.benchmark.run_spec import RunSpec, data_fingerprint
 from transpl.benchmark.status import distinct_names
 from transpl.datasets import make_shifted
 from transpl.datasets.pairs import parse_pair

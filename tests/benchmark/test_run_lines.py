@@ -14,8 +14,9 @@ from conftest import refusal
 from made_up_table import PAIRS, Bench
 from tiny_bench import made_up, plan, write_data
 
-from transpl.benchmark.plan import Plan, Row, run_identity
+from transpl.benchmark.plan import Plan, Row
 from transpl.benchmark.rendering import to_markdown
+from transpl.benchmark.run_index import TableQuery
 from transpl.benchmark.run_lines import (
     COLUMNS,
     KEYS,
@@ -27,8 +28,9 @@ from transpl.benchmark.run_lines import (
     runs_of_lines,
     saving_lines,
 )
+from transpl.benchmark.run_spec import run_identity
 from transpl.benchmark.runner import RunOutcome
-from transpl.benchmark.score_tables import TableQuery, pair_table_from, paper_table_from, scores_by_pair
+from transpl.benchmark.score_tables import pair_table_from, paper_table_from, scores_by_pair
 from transpl.benchmark.store import Result
 
 OLD = "dataset,row,pair,seed,accuracy,macro_f1,calibration_error,seconds,binary_f1\n"

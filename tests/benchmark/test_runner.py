@@ -287,7 +287,7 @@ def test_leftovers_of_a_killed_run_are_removed_when_it_is_made(home):
     for spec in specs:
         (home / "checkpoints" / spec.digest).mkdir()
         (home / "checkpoints" / spec.digest / ".adapt-1.ckpt.k.part.ckpt").touch()
-    (home / "runs" / f".{specs[1].digest}.json.k.part.json").touch()
+    (home / "runs" / f".{specs[1].digest}.json.0a1b2c3d.part.json").touch()
     run(specs, home)
     assert half_files(home) == []
     assert list((home / "checkpoints").iterdir()) == []

@@ -14,7 +14,8 @@ from tiny_bench import keep
 
 from transpl.benchmark.paper_tables import TABLES
 from transpl.benchmark.rendering import to_csv, to_markdown
-from transpl.benchmark.score_tables import RUN_KEYS, TableQuery, pair_table_from, runs_as_csv, scores_by_pair
+from transpl.benchmark.run_index import TableQuery
+from transpl.benchmark.score_tables import RUN_KEYS, pair_table_from, runs_as_csv, scores_by_pair
 from transpl.benchmark.store import Store
 from transpl.datasets.pairs import PUBLISHED
 

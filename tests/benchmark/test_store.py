@@ -14,7 +14,7 @@ from conftest import refusal
 from tiny_bench import half_files, keep, made_up
 
 from transpl._utils.errors import UnreadableFile
-from transpl.benchmark.plan import RunSpec
+from transpl.benchmark.run_spec import RunSpec
 from transpl.benchmark.store import Store
 
 SPEC = RunSpec("small", "abc", 0, 1, "softmax", 0, {"width": 16, "betas": (0.9, 0.99), "prior": None})
@@ -129,14 +129,14 @@ def test_files_that_are_being_written_are_not_read(store):
     keep(store, SPEC)
     store.plan([SPEC])
     for folder in ("runs", "plans"):
-        (store.folder / folder / f".{OTHER.digest}.json.x1y2.part.json").write_text('{"format": "tra')
+        (store.folder / folder / f".{OTHER.digest}.json.a1b2c3d4.part.json").write_text('{"format": "tra')
     assert [spec for spec, _ in store.results()] == [SPEC]
     assert store.planned() == [SPEC]
 
 
 def test_half_files_of_a_run_are_removed_and_those_of_others_left_alone(store):
     keep(store, SPEC)
-    names = [f".{spec.digest}.{kind}.q3.part.{kind}" for spec in (SPEC, OTHER) for kind in ("json", "npz")]
+    names = [f".{spec.digest}.{kind}.q3a81f0c.part.{kind}" for spec in (SPEC, OTHER) for kind in ("json", "npz")]
     for name in names:
         (store.folder / "runs" / name).touch()
     store.remove_partial_files(SPEC)
@@ -216,7 +216,7 @@ def test_checkpoints_go_when_the_run_is_finished(store):
 def test_half_plans_and_failures_are_removed_by_the_next(store):
     for kind in ("plans", "failures"):
         (store.folder / kind).mkdir(parents=True)
-        (store.folder / kind / ".1.json.z.part.json").touch()
+        (store.folder / kind / ".1.json.a1b2c3d4.part.json").touch()
     store.plan([SPEC])
     store.fail(SPEC, "RuntimeError: no", "", 1)
     assert half_files(store.folder) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +10,7 @@ from conftest import refusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from made_up_explanation import CHANNELS, CLASSES, SEATS, made_up, made_up_council
+from made_up_explanation import CHANNELS, CLASSES, SEATS, edit_saved, made_up, made_up_council
 from scipy.special import log_softmax, softmax
 
 from transpl._utils.errors import InputError, UnreadableFile
@@ -251,12 +250,7 @@ def test_the_loader_tells_both_kinds_apart(tmp_path):
 def test_damaged_files_are_refused_in_one_line(tmp_path, change):
     path = tmp_path / "e.npz"
     made_up_council().save(path)
-    stored = dict(np.load(path))
-    about = json.loads(stored["about"].tobytes())
-    for name, value in change.items():
-        (stored if isinstance(value, np.ndarray | None) else about)[name] = value
-    stored["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez(path, **{name: value for name, value in stored.items() if value is not None})
+    edit_saved(path, change)
     with refusal(path, error=UnreadableFile) as caught:
         load_explanation(path)
     assert "\n" not in str(caught.value)

@@ -251,13 +251,6 @@ def test_only_allowed_kinds_are_undone_and_the_rest_is_reported():
         assert any(candidate.clear for candidate in result.candidates if candidate.shift.kind == "turn")
 
 
-def test_a_demanded_shift_is_undone_without_a_search():
-    shift = Shift.flip([0], 3)
-    result = found(TARGET, demand=shift)
-    assert result.shifts == (shift,)
-    assert result.candidates == ()
-
-
 def test_the_same_seed_gives_the_same_answer_and_it_can_be_stored():
     first, again = found(TARGET), found(TARGET)
     assert first == again
@@ -274,8 +267,6 @@ def test_bad_input_is_refused():
         find_shift(SOURCE, Y[:5], TARGET)
     with refusal("triads"):
         found(TARGET, triads=[("acc_x", "acc_y", "up")])
-    with refusal("patch_length"):
-        found(TARGET, patch_length=0)
 
 
 # whatever comes, the search says something or nothing
@@ -293,7 +284,7 @@ def test_nothing_is_searched_in_windows_that_are_ragged_or_too_short():
     for result in (
         found(ragged),
         find_shift(ragged, [0, 1], TARGET, channel_names=NAMES),
-        found(TARGET, patch_length=40),
+        found(TARGET[..., :15]),
     ):
         assert result.candidates == ()
         assert result.sentences(NAMES) == ("No shift that could be undone was found.",)

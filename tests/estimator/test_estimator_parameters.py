@@ -12,10 +12,11 @@ from conftest import make_waves, refusal
 from transpl import TransPL
 from transpl.council import CouncilSettings
 from transpl.estimator import VARIANTS, check_mode, help_of
-from transpl.estimator.parameters import declared, default_mode
+from transpl.estimator.parameters import default_mode
 from transpl.estimator.transpl import method_class
 from transpl.methods import CouncilMethod, TransPLMethod, TransPLSettings
 from transpl.methods.council_settings import CodebookSettings, CouncilMethodSettings
+from transpl.methods.method_settings import settings_table
 
 
 def test_parameters_have_the_documented_names_and_defaults():
@@ -62,8 +63,11 @@ def test_every_parameter_is_described_where_users_look():
 
 def test_defaults_are_those_of_the_settings_they_become():
     """But for those that are left to the variant."""
+    of_plus, of_paper = (
+        {each.name: each for each in settings_table(cls)} for cls in (CouncilMethodSettings, TransPLSettings)
+    )
     for name, parameter in signature(TransPL).parameters.items():
-        setting = declared(name)
+        setting = of_paper.get(name, of_plus.get(name))
         if setting is not None and name not in ("smoothing", "witnesses", "views"):
             assert parameter.default == setting.default, name
     plus, paper = (TransPL(variant=variant).new_method(0) for variant in ("plus", "paper"))

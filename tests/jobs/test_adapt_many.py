@@ -343,7 +343,7 @@ def test_an_interrupted_fine_tuning_goes_on(model, many, tmp_path, monkeypatch):
     target = {"array": many["array"]}
     expected = inline(model, target)["array"]
     with monkeypatch.context() as patch:
-        patch.setattr("transpl.jobs.many.write_target_folder", lambda *_, **__: refuse())
+        patch.setattr("transpl.jobs.many_worker.write_target_folder", lambda *_, **__: refuse())
         assert inline(model, target, out=tmp_path)["array"].error == "RuntimeError: two lines"
     assert len(list((tmp_path / "array" / "checkpoints").iterdir())) == 1
     epochs = []

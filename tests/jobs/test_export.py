@@ -228,7 +228,7 @@ def test_what_cannot_be_exported_is_said(adapted, tmp_path):
     pytest.importorskip("onnx")
     X, y = make_waves(20, 0)
     with refusal("export", "'conv'"):
-        export.freeze(TransPL(witnesses=("linear", "conv"), views=("recorded",)).fit(X, y))
+        export.exported_model(TransPL(witnesses=("linear", "conv"), views=("recorded",)).fit(X, y))
     with refusal("window", "length"):
         export.export_onnx(adapted, tmp_path / "model.onnx")
     with refusal("window", "16 or more"):
@@ -240,9 +240,9 @@ def test_what_cannot_be_exported_is_said(adapted, tmp_path):
 
 
 def test_an_export_that_answers_otherwise_is_an_error(adapted, tmp_path, monkeypatch):
-    frozen = export.freeze(adapted)
+    frozen = export.exported_model(adapted)
     frozen.arrays["votes.bias"] = frozen.arrays["votes.bias"] + [3.0, 0.0, 0.0]
-    monkeypatch.setattr(export, "freeze", lambda *_: frozen)
+    monkeypatch.setattr(export, "exported_model", lambda *_: frozen)
     with pytest.raises(RuntimeError, match="does not answer as the model does"):
         export.export_numpy(adapted, tmp_path / "out", X=target(50, 1))
     assert not (tmp_path / "out").exists()
@@ -250,7 +250,7 @@ def test_an_export_that_answers_otherwise_is_an_error(adapted, tmp_path, monkeyp
 
 def test_a_saved_model_is_exported_like_the_one_it_was_saved_from(adapted, tmp_path):
     adapted.save(tmp_path / "saved")
-    one, other = export.freeze(adapted), export.freeze(TransPL.load(tmp_path / "saved"))
+    one, other = export.exported_model(adapted), export.exported_model(TransPL.load(tmp_path / "saved"))
     assert json.dumps(one.about) == json.dumps(other.about)
     assert one.arrays.keys() == other.arrays.keys()
     for name, array in one.arrays.items():

@@ -14,7 +14,8 @@ from transpl import Explanation, ShiftReport, TransPL, jobs
 from transpl._utils.errors import InputError
 from transpl.datasets import make_shifted
 from transpl.jobs import Target, review_job
-from transpl.jobs.target import explain_some, warnings_about
+from transpl.jobs.target import explain_some
+from transpl.jobs.target_summary import warnings_about
 from transpl.nn.objectives import AdaptationObjective
 from transpl.report import write_report
 from transpl.report.figures import make_figure

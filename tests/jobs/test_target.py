@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from transpl.jobs.target import AdaptResult, Target, class_shares, score, write_target_folder
+from transpl.jobs.target import AdaptResult, Target, write_target_folder
+from transpl.jobs.target_summary import class_shares, score
 
 
 def test_windows_of_unknown_truth_are_left_out_of_the_scores():

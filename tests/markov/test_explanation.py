@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from conftest import refusal
-from made_up_explanation import CHANNELS, CLASSES, made_up
+from made_up_explanation import CHANNELS, CLASSES, edit_saved, made_up
 
 from transpl import Explanation
 from transpl._utils.errors import UnreadableFile
@@ -236,12 +236,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def edited(path, **change):
     """Save an explanation with other fields than it had."""
     made_up().save(path)
-    arrays = dict(np.load(path))
-    about = json.loads(arrays["about"].tobytes())
-    for name, value in change.items():
-        (arrays if isinstance(value, np.ndarray | None) else about)[name] = value
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    edit_saved(path, change)
 
 
 @pytest.mark.parametrize(

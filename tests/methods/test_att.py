@@ -22,7 +22,7 @@ from transpl.methods.att import (
 )
 from transpl.nn import Execution, loop
 from transpl.nn.inference import class_probabilities
-from transpl.nn.losses import overlap
+from transpl.nn.losses import weight_overlap
 from transpl.nn.objectives import join_domains
 from transpl.nn.rows import labelled_rows, take
 from transpl.windows import as_windows
@@ -133,7 +133,7 @@ def test_losses_by_hand(source, objective):
         F.cross_entropy(head(z), y, reduction="none") for head in (heads.first, heads.second, heads.network.head)
     )
     labelling = ((one + two) * torch.tensor([1, 1, 0.5, 0.5])).sum() / 4
-    common = overlap(heads.first[0].weight, heads.second[0].weight)
+    common = weight_overlap(heads.first[0].weight, heads.second[0].weight)
     assert torch.allclose(losses["labelling_cross_entropy"], labelling)
     assert torch.allclose(losses["overlap"], common)
     assert torch.allclose(losses["predictor_cross_entropy"], predicted[2:].mean())

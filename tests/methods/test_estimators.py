@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from transpl._utils.errors import InputError
-from transpl.benchmark.plan import Plan, RunSpec, rows_of, settings_of, settings_without_seed
+from transpl.benchmark.plan import Plan, rows_of, settings_of, settings_without_seed
+from transpl.benchmark.run_spec import RunSpec
 from transpl.methods.estimators import estimator_entry, named_estimator
 from transpl.methods.method_settings import recorded
 from transpl.methods.registry import create, entries, entry, names

@@ -21,7 +21,7 @@ from transpl.methods.raincoat import (
     RaincoatObjective,
     RaincoatSettings,
     phase,
-    reconstruction_error,
+    summed_l1_error,
     waves,
 )
 from transpl.nn import Execution, Network, NetworkSettings
@@ -64,7 +64,7 @@ def batch(n: int = 8) -> dict[str, torch.Tensor]:
 
 def target_error(model: RaincoatNetwork) -> float:
     with torch.no_grad():
-        return float(reconstruction_error(model.eval()(X_TARGET), X_TARGET))
+        return float(summed_l1_error(model.eval()(X_TARGET), X_TARGET))
 
 
 # The network

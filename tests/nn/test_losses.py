@@ -21,7 +21,6 @@ from transpl.nn.losses import (
     mean_entropy,
     mean_entropy_of,
     mmd,
-    overlap,
     proportion_divergence,
     reversal_strength,
     reverse_gradient,
@@ -30,6 +29,7 @@ from transpl.nn.losses import (
     sparsemax,
     transport_plan,
     virtual_adversarial_loss,
+    weight_overlap,
 )
 
 MODEST = settings(deadline=None, max_examples=25)
@@ -576,26 +576,26 @@ def weights(seed, units, features=4):
 
 
 def test_overlap_by_hand():
-    assert overlap(torch.eye(2), torch.eye(2)).item() == 2
-    assert overlap(torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([[0.0, 0.0, 3.0]])).item() == 0
-    assert overlap(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -4.0], [1.0, 1.0]])).item() == 8
+    assert weight_overlap(torch.eye(2), torch.eye(2)).item() == 2
+    assert weight_overlap(torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([[0.0, 0.0, 3.0]])).item() == 0
+    assert weight_overlap(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -4.0], [1.0, 1.0]])).item() == 8
 
 
 @given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 5))
 def test_symmetric_and_the_same_for_any_order_and_sign_of_units(seed, n1, n2):
     W1, W2 = weights(seed, n1), weights(seed + 1, n2)
-    expected = pytest.approx(overlap(W1, W2).item())
-    assert overlap(W2, W1).item() == expected
-    assert overlap(-W1.flip(0), W2).item() == expected
+    expected = pytest.approx(weight_overlap(W1, W2).item())
+    assert weight_overlap(W2, W1).item() == expected
+    assert weight_overlap(-W1.flip(0), W2).item() == expected
 
 
 def test_overlap_gradient_is_the_finite_difference():
-    assert torch.autograd.gradcheck(overlap, (weights(0, 3).requires_grad_(), weights(1, 2).requires_grad_()))
+    assert torch.autograd.gradcheck(weight_overlap, (weights(0, 3).requires_grad_(), weights(1, 2).requires_grad_()))
 
 
 def test_overlap_bad_input_is_named():
     with refusal("W2", r"\(rows, 4\).*got \(3, 5\)"):
-        overlap(torch.zeros(3, 4), torch.zeros(3, 5))
+        weight_overlap(torch.zeros(3, 4), torch.zeros(3, 5))
 
 
 def proportions(seed, K=4):

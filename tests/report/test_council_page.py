@@ -15,11 +15,11 @@ from page_reading import HOSTILE, cards, data_of, headings, page_of, scores, sec
 
 from transpl._utils.errors import UnreadableFile
 from transpl.council import witness_in_words
+from transpl.jobs.target_summary import LOW_ACCURACY
 from transpl.report import write_report
 from transpl.report.adaptation.explorer import explorer_data
-from transpl.report.adaptation.overview import LOW_ACCURACY
 from transpl.report.adaptation.saved_job import read_saved_job
-from transpl.report.adaptation.witness_section import agreement, believed_share
+from transpl.report.adaptation.witness_section import believed_share, label_agreement
 from transpl.report.html_parts import percent
 
 GOOD, SHIFTED, CHECK = 0, 1, 2  # cards
@@ -119,7 +119,7 @@ def test_the_table_says_who_agreed_with_whom():
         expected = [f"{100 * np.mean([row[i] == row[j] for row in votes]):.0f}" for j in range(len(SEATS))]
         expected[i] = ""
         assert cells == expected
-    np.testing.assert_array_equal(agreement(votes), agreement(votes).T)
+    np.testing.assert_array_equal(label_agreement(votes), label_agreement(votes).T)
 
 
 def test_agreement_on_some_windows_is_not_passed_off_as_that_of_all():

@@ -58,7 +58,7 @@ def test_an_unknown_channel_is_an_error():
 
 
 def test_class_names_are_no_tags_and_cut_beside_the_axis_alone():
-    shares = plots.class_shares(NAMES, {"source": dict.fromkeys(NAMES, 0.25)}, {"source": plots.BLUE})
+    shares = plots.class_share_bars(NAMES, {"source": dict.fromkeys(NAMES, 0.25)}, {"source": plots.BLUE})
     assert shares.layout.xaxis.labelalias == SHOWN
     assert list(shares.data[0].x) == NAMES
     assert list(shares.data[0].customdata) == [SHOWN["sit"], SHOWN["<b>walk</b> & run"], LONG]

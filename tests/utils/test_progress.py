@@ -77,18 +77,19 @@ def test_silence_lasts_until_the_display_ends(capsys, at_once):
 
 
 def test_a_task_inside_another_is_not_shown(capsys, at_once):
-    with task("outer", 1, shown=True):
-        with task("inner", 1, shown=True):
+    with display(True), task("outer", 1):
+        with task("inner", 1):
             time.sleep(0.05)
-        assert list(tracked("ab", "loop", 2, shown=True)) == ["a", "b"]
+        assert list(tracked("ab", "loop", 2)) == ["a", "b"]
     said = capsys.readouterr().err
     assert "outer" in said
     assert "inner" not in said
 
 
 def test_a_loop_is_counted(capsys, at_once):
-    for _ in tracked("abc", "reading", 3, shown=True):
-        time.sleep(0.05)
+    with display(True):
+        for _ in tracked("abc", "reading", 3):
+            time.sleep(0.05)
     assert re.findall(r"reading: (\d) of 3", capsys.readouterr().err)[-1] == "2"
 
 

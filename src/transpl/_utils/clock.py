@@ -9,14 +9,14 @@ _earlier: ContextVar[float] = ContextVar("seconds of earlier processes", default
 
 
 def work_seconds() -> float:
-    """Return the seconds on a clock that only differences make sense of, like `time.perf_counter`.
+    """Return the seconds of a clock of which only differences mean anything, like `time.perf_counter`.
 
-    It is set forward when work goes on that another process began, by the time that it took there. So whoever measures
-    around a training gets all of its time, however often it was interrupted.
+    When a process resumes work, the clock is set forward by the time that earlier processes spent on it, so that
+    measured durations include all interrupted attempts.
     """
     return time.perf_counter() + _earlier.get()
 
 
 def count_earlier(seconds: float) -> None:
-    """Set the clock forward by the time that an earlier process spent on what goes on now."""
+    """Set the clock forward by the time that an earlier process spent on the work that is resumed."""
     _earlier.set(_earlier.get() + seconds)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -62,11 +62,15 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove temporary files of killed processes; only where no other process can be writing."""
-    for part in folder.glob(".*.part*"):
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove temporary files that killed processes left of files whose names begin with `name`.
+
+    Call it only where no other process can be writing. What cannot be removed stays.
+    """
+    for part in folder.glob(f".{name}*.part*"):
         if _TEMPORARY.fullmatch(part.name):
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
 
 
 def is_stream(path: Path) -> bool:
@@ -87,9 +91,9 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 
 @contextmanager
 def third_party(path: str | os.PathLike[str], problem: str, advice: str) -> Iterator[None]:
-    """Turn whatever a library raises on a file into one line, as nobody can list all that libraries raise.
+    """Turn any exception that a library raises on a file into a one-line error.
 
-    Wrap it around the library's call alone, so that our own mistakes stay visible. The file must be a regular one.
+    Wrap only the library's call, so that our own bugs stay visible. The file must be a regular one.
 
     Parameters
     ----------

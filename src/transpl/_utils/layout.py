@@ -70,6 +70,17 @@ def below(prefix: str, layout: Layout) -> dict[str, str]:
     }
 
 
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Put "prefix." in front of the names of arrays."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def without_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with "prefix.", under the rest of their names."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
 def check_numbers(name: str, array: NDArray[Any], least: int, most: int) -> None:
     """Raise unless all entries lie in least..most."""
     if array.size and not (least <= array.min() and array.max() <= most):
@@ -93,19 +104,21 @@ def check_facts(name: str, value: Any, kind: Any, advice: str = _ADVICE) -> None
         for position, each in enumerate(value):
             check_facts(f"{name}[{position}]", each, kind[0], advice)
     elif isinstance(kind, dict) and isinstance(value, dict):
-        if str in kind:
-            for key, each in value.items():
-                check_facts(f"{name}.{key}", each, kind[str], advice)
-            return
-        kinds = {key.removesuffix("?"): each for key, each in kind.items()}
-        needed = {key for key in kind if not key.endswith("?")}
-        if odd := sorted((needed - value.keys()) | (value.keys() - kinds.keys())):
-            got = f"{odd[0]} as well" if odd[0] in value else f"no {odd[0]}"
-            raise _wrong(name, f"the names {', '.join(kind)}", got, advice)
+        kinds = dict.fromkeys(value, kind[str]) if str in kind else _kinds_by_key(name, value, kind, advice)
         for key, each in value.items():
             check_facts(f"{name}.{key}", each, kinds[key], advice)
     elif not _is(value, kind):
         raise _wrong(name, _described(kind), _shown(value), advice)
+
+
+def _kinds_by_key(name: str, value: dict[str, Any], kind: dict[str, Any], advice: str) -> dict[str, Any]:
+    """The kind of each key; raise if keys are missing or unknown."""
+    kinds = {key.removesuffix("?"): each for key, each in kind.items()}
+    needed = {key for key in kind if not key.endswith("?")}
+    if odd := sorted((needed - value.keys()) | (value.keys() - kinds.keys())):
+        got = f"{odd[0]} as well" if odd[0] in value else f"no {odd[0]}"
+        raise _wrong(name, f"the names {', '.join(kind)}", got, advice)
+    return kinds
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -23,9 +23,9 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-# Held by whatever changes the state that a process has only once, or computes numbers that depend on it: torch's random
-# generator, the number of CPU threads, warning filters, environment variables. Models in several threads therefore
-# compute one after the other, with the numbers of a lone run.
+# Held by code that changes process-wide state, or computes numbers that depend on it: torch's random generator, the
+# number of CPU threads, warning filters, environment variables. Models in several threads therefore compute one after
+# the other, with the numbers of a lone run.
 process_state = threading.RLock()
 
 _Parameters = ParamSpec("_Parameters")
@@ -96,7 +96,7 @@ def writing(folder: str | os.PathLike[str], file: str | None = None, *, wait: fl
 
 
 def require_held(folder: str | os.PathLike[str]) -> None:
-    """Raise if the lock of a folder that `writing` took is gone: whoever deleted the folder may have filled it anew."""
+    """Raise if the folder that `writing` locked was deleted: another process may have created it again."""
     home = Path(folder).resolve()
     descriptor = _held.get((home / ".lock", threading.get_ident()))
     if descriptor is not None and not _is_file_of(home / ".lock", descriptor):
@@ -121,14 +121,14 @@ def _open_lock(path: Path, wait: float) -> int:
             time.sleep(_AGAIN)
             continue
         if _is_file_of(path, descriptor):
-            _say_who_holds(descriptor)
+            _write_holder(descriptor)
             return descriptor
         os.close(descriptor)  # its holder has removed it, and perhaps there is another one by now
 
 
 def _release(path: Path, descriptor: int) -> None:
-    if _is_file_of(path, descriptor):  # and not that of another one, after somebody deleted the folder
-        path.unlink(missing_ok=True)  # first: whoever waits for it then notices, and makes a new one
+    if _is_file_of(path, descriptor):  # not the lock of another process, after the folder was deleted
+        path.unlink(missing_ok=True)  # before closing, so that a waiting process notices and makes a new one
     os.close(descriptor)
 
 
@@ -150,7 +150,7 @@ def _acquire(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-def _say_who_holds(descriptor: int) -> None:
+def _write_holder(descriptor: int) -> None:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv else "python"
     if len(command) > _LONGEST_COMMAND:
         command = f"{command[:_LONGEST_COMMAND]}..."

@@ -1,6 +1,6 @@
-"""Progress of whatever takes long: a bar in a terminal, elsewhere a plain line now and then, both on stderr.
+"""Progress of long work: a bar in a terminal, elsewhere a plain line now and then, both on stderr.
 
-Code that takes long opens a `task`. Who calls it decides whether anything is shown: the command line shows all tasks,
+Long-running code opens a `task`. Its caller decides whether anything is shown: the command line shows all tasks,
 `--quiet` none, and a Python program those whose `shown` is True (`verbose=True`).
 """
 
@@ -27,7 +27,7 @@ _is_inside: ContextVar[bool] = ContextVar("is_inside", default=False)
 
 @contextmanager
 def display(shown: bool) -> Iterator[None]:
-    """Show all tasks, or none, whatever they ask for."""
+    """Show all tasks, or none, whatever their `shown` says."""
     before = _display.set(shown)
     try:
         yield
@@ -49,7 +49,7 @@ def is_silent() -> bool:
 def task(title: str, total: int | None, *, first: int = 0, shown: bool | None = None) -> Iterator[Update]:
     """Yield update(done, note=""). A task inside another one is not shown.
 
-    total : None if nobody can know; then only the time is shown
+    total : None if unknown; then only the time is shown
     first : how much an earlier session did, which tells nothing about the pace of this one
     shown : whether to show it; None: only where `display` says so
     """
@@ -65,9 +65,9 @@ def task(title: str, total: int | None, *, first: int = 0, shown: bool | None = 
         _is_inside.reset(inside)
 
 
-def tracked(items: Iterable[_T], title: str, total: int, *, shown: bool | None = None) -> Iterator[_T]:
+def tracked(items: Iterable[_T], title: str, total: int) -> Iterator[_T]:
     """Yield the items of a loop, with progress."""
-    with task(title, total, shown=shown) as update:
+    with task(title, total) as update:
         for done, item in enumerate(items, start=1):
             yield item
             update(done)
@@ -116,9 +116,9 @@ def _shown_task(title: str, total: int | None, first: int) -> Iterator[Update]:
 
 
 class PlainLines:
-    """Writes how far a task is to stderr, about every ten seconds, from a thread of its own.
+    """Writes how far a task is to stderr, about every ten seconds, from a separate thread.
 
-    So it also writes during a step that takes minutes.
+    The thread also writes during a step that takes minutes.
     """
 
     def __init__(self, title: str, total: int | None, first: int = 0) -> None:
@@ -135,7 +135,7 @@ class PlainLines:
         self._thread.join()
 
     def update(self, done: int, note: str = "") -> None:
-        """Take over how much is done."""
+        """Set how much is done."""
         self.done, self.note = done, note or self.note
 
     def line(self) -> str:

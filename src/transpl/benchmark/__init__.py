@@ -7,16 +7,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from transpl.benchmark.comparison import compare
+    from transpl.benchmark.entries import LeaderboardEntry
     from transpl.benchmark.leaderboard import (
         Comparison,
         EntryStanding,
         Leaderboard,
-        LeaderboardEntry,
         LeaderboardRun,
         leaderboard_of_lines,
         read_leaderboard,
@@ -26,28 +27,22 @@ if TYPE_CHECKING:
     from transpl.benchmark.plan import (
         Plan,
         Row,
-        RunSpec,
         only_methods,
-        read_plans,
         rows_of,
-        run_identity,
         settings_of,
         settings_without_seed,
         with_changes,
     )
+    from transpl.benchmark.plan_files import read_plans
     from transpl.benchmark.plugins import import_plugins
     from transpl.benchmark.protocol import Evaluator, Pair, split_pair
     from transpl.benchmark.rendering import TableData, render
     from transpl.benchmark.run import run_pair
+    from transpl.benchmark.run_index import TableQuery
     from transpl.benchmark.run_lines import add_lines, finished_runs, line_of, row_names, saving_lines
+    from transpl.benchmark.run_spec import RunSpec, run_identity
     from transpl.benchmark.runner import RunOutcome, restore_run, run_plan
-    from transpl.benchmark.score_tables import (
-        TableQuery,
-        pair_table_from,
-        paper_table_from,
-        runs_as_csv,
-        scores_by_pair,
-    )
+    from transpl.benchmark.score_tables import pair_table_from, paper_table_from, runs_as_csv, scores_by_pair
     from transpl.benchmark.statistics import PairedTest, Statistics, statistics_over_pairs
     from transpl.benchmark.status import missing_lines, show_progress, status_facts, status_lines
     from transpl.benchmark.store import Result, Store
@@ -105,40 +100,36 @@ __all__ = [
     "status_lines",
     "with_changes",
 ]
-_MODULES = {
-    "comparison": ("compare",),
-    "leaderboard": (
-        *("Comparison", "EntryStanding", "Leaderboard", "LeaderboardEntry", "LeaderboardRun"),
-        *("leaderboard_of_lines", "read_leaderboard"),
-    ),
-    "measures": ("Metric", "Spread"),
-    "paper_tables": ("PaperTable", "paper_table"),
-    "plan": (
-        *("Plan", "Row", "RunSpec", "only_methods", "read_plans", "rows_of"),
-        *("run_identity", "settings_of", "settings_without_seed", "with_changes"),
-    ),
-    "plugins": ("import_plugins",),
-    "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
-    "protocol": ("Evaluator", "Pair", "split_pair"),
-    "rendering": ("TableData", "render"),
-    "run": ("run_pair",),
-    "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
-    "runner": ("RunOutcome", "restore_run", "run_plan"),
-    "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
-    "store": ("Result", "Store"),
-    "score_tables": (
-        "TableQuery",
-        "pair_table_from",
-        "paper_table_from",
-        "runs_as_csv",
-        "scores_by_pair",
-    ),
-}
-_MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
 
-
-def __getattr__(name: str) -> Any:
-    # Lazy, so that stored results and tables can be read without importing torch.
-    if name in _MODULE_OF:
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Stored results and tables can be read without importing torch.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "comparison": ("compare",),
+        "entries": ("LeaderboardEntry",),
+        "leaderboard": (
+            "Comparison",
+            "EntryStanding",
+            "Leaderboard",
+            "LeaderboardRun",
+            "leaderboard_of_lines",
+            "read_leaderboard",
+        ),
+        "measures": ("Metric", "Spread"),
+        "paper_tables": ("PaperTable", "paper_table"),
+        "plan": ("Plan", "Row", "only_methods", "rows_of", "settings_of", "settings_without_seed", "with_changes"),
+        "plan_files": ("read_plans",),
+        "plugins": ("import_plugins",),
+        "protocol": ("Evaluator", "Pair", "split_pair"),
+        "rendering": ("TableData", "render"),
+        "run": ("run_pair",),
+        "run_index": ("TableQuery",),
+        "run_lines": ("add_lines", "finished_runs", "line_of", "row_names", "saving_lines"),
+        "run_spec": ("RunSpec", "run_identity"),
+        "runner": ("RunOutcome", "restore_run", "run_plan"),
+        "score_tables": ("pair_table_from", "paper_table_from", "runs_as_csv", "scores_by_pair"),
+        "statistics": ("PairedTest", "Statistics", "statistics_over_pairs"),
+        "status": ("missing_lines", "show_progress", "status_facts", "status_lines"),
+        "store": ("Result", "Store"),
+    },
+)

@@ -26,7 +26,8 @@ from transpl._utils.errors import InputError, first_repeated, unreadable_file
 from transpl._utils.files import third_party, write_text
 from transpl._utils.locks import file_lock
 from transpl.benchmark.measures import has_metric, metric_value
-from transpl.benchmark.plan import Plan, RunSpec, backbone_of, run_identity, settings_of, settings_without_seed
+from transpl.benchmark.plan import Plan, settings_of, settings_without_seed
+from transpl.benchmark.run_spec import RunSpec, backbone_of, run_identity
 from transpl.benchmark.store import Result
 from transpl.datasets.pairs import parse_pair
 from transpl.methods.method_settings import BACKBONES

@@ -11,10 +11,10 @@ from pathlib import Path
 from transpl import datasets
 from transpl._utils.errors import invalid
 from transpl._utils.parallel import run_all
-from transpl.benchmark.plan import RunSpec, data_fingerprint
 from transpl.benchmark.plugins import import_plugins, plugin_versions, resolve_plugin
 from transpl.benchmark.protocol import Evaluator, Pair, split_pair
 from transpl.benchmark.run import FinishedRun, run_method
+from transpl.benchmark.run_spec import RunSpec, data_fingerprint
 from transpl.benchmark.source_store import load_only, stored_trainer
 from transpl.benchmark.store import Result, Store
 from transpl.datasets import Dataset

@@ -15,7 +15,7 @@ from transpl._utils.errors import UnreadableFile, unreadable_file
 from transpl._utils.files import replacing
 from transpl._utils.hashing import hash_bytes, hash_file
 from transpl._utils.source_cache import OtherSource, SourceCache
-from transpl.benchmark.plan import short_digest
+from transpl.benchmark.run_spec import short_digest
 from transpl.methods import SourceModel
 from transpl.methods.source_model import TrainedSource, train_source
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from transpl._utils.progress import format_duration, is_silent, task
-from transpl.benchmark.plan import RunSpec, short_digest
+from transpl.benchmark.run_spec import RunSpec, short_digest
 from transpl.benchmark.store import Result, Store
 from transpl.methods.registry import entries
 

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError, UnreadableFile, unreadable_file
-from transpl._utils.files import read_json, read_npz, replacing, write_json
+from transpl._utils.files import read_json, read_npz, remove_leftovers, replacing, write_json
 from transpl._utils.hashing import hash_json
 from transpl._utils.layout import check_facts
 from transpl._utils.locks import file_lock
-from transpl.benchmark.plan import RunSpec, check_fields, short_digest
+from transpl.benchmark.run_spec import RunSpec, check_fields, short_digest
 
 FORMAT = "transpl-run-1"
 # A stored result, as `check_facts` takes it, and the details that pages and tables show.
@@ -182,7 +182,7 @@ class Store:
         """Store why a run has no result."""
         record = {"spec": spec.as_dict(), "error": error, "traceback": traceback, "attempts": attempts}
         with self.lock("failures"):
-            remove_partial_files(self.folder / "failures")
+            remove_leftovers(self.folder / "failures")
             write_json(self._failure_path(spec), {"format": FORMAT, **record})
 
     def failure(self, spec: RunSpec) -> Failure | None:
@@ -209,7 +209,7 @@ class Store:
         """Record which runs were asked for, so that tables know what is missing."""
         runs = [spec.as_dict() for spec in specs]
         with self.lock("plans"):
-            remove_partial_files(self.folder / "plans")
+            remove_leftovers(self.folder / "plans")
             write_json(self.folder / "plans" / f"{short_digest(runs)}.json", {"format": FORMAT, "runs": runs})
 
     def planned(self) -> list[RunSpec]:
@@ -246,7 +246,7 @@ class Store:
 
     def remove_partial_files(self, spec: RunSpec) -> None:
         """Remove what a killed process left of a run, except checkpoints; the caller must hold the run's lock."""
-        remove_partial_files(self.folder / "runs", f".{spec.digest}.")
+        remove_leftovers(self.folder / "runs", f"{spec.digest}.")
 
     def remove_old_checkpoints(self, specs: Iterable[RunSpec]) -> None:
         """Remove the checkpoints of finished runs whose process was killed before it could do so."""
@@ -267,13 +267,6 @@ class Store:
                 yield _read_run(path)
             except UnreadableFile as problem:
                 _warn(problem)
-
-
-def remove_partial_files(folder: Path, prefix: str = ".") -> None:
-    """Remove files that a killed process never finished; no other process may be writing them."""
-    for path in folder.glob(f"{prefix}*.part*"):
-        with suppress(OSError):
-            path.unlink()
 
 
 def package_versions(results: Iterable[Result]) -> dict[str, tuple[str, ...]]:

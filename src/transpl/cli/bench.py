@@ -299,7 +299,7 @@ def _table_text(folder: Path, which: str, datasets: Sequence[str], form: str, me
 
 def _one_dataset(folder: Path, datasets: Sequence[str], query: TableQuery) -> str:
     """The data set of a table of pairs: the one named, or the only one there is."""
-    from transpl.benchmark.score_tables import RunIndex
+    from transpl.benchmark.run_index import RunIndex
 
     known = list(datasets) or RunIndex(folder, query.data).datasets()
     if len(known) != 1:

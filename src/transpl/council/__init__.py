@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from transpl.council.council import Council, CouncilAnswer, SeatAccuracy
@@ -44,22 +45,25 @@ __all__ = [
     "witness_in_words",
 ]
 
-_MODULES = {
-    "council": ("Council", "CouncilAnswer", "SeatAccuracy"),
-    "joining": ("AccuracyEstimate",),
-    "patch_codes": ("CodedSource", "PatchCodes"),
-    "settings": ("CouncilSettings",),
-    "target_sample": ("MAX_WINDOWS", "TargetSample"),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    # Settings and their help texts are read by the command line, which should not wait for scikit-learn.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'evidence')}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# The command line reads settings and their help texts; it should not wait for scikit-learn.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "council": ("Council", "CouncilAnswer", "SeatAccuracy"),
+        "evidence": (
+            "CouncilContributions",
+            "CouncilEvidence",
+            "CouncilExplanation",
+            "FeatureEvidence",
+            "LinearParts",
+            "WitnessEvidence",
+            "explanation_fields",
+            "load_explanation",
+            "witness_in_words",
+        ),
+        "joining": ("AccuracyEstimate",),
+        "patch_codes": ("CodedSource", "PatchCodes"),
+        "settings": ("CouncilSettings",),
+        "target_sample": ("MAX_WINDOWS", "TargetSample"),
+    },
+)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from transpl._utils.errors import invalid
-from transpl._utils.layout import below, check_arrays, check_facts, check_numbers
+from transpl._utils.layout import below, check_arrays, check_facts, check_numbers, prefixed, without_prefix
 from transpl._utils.progress import task, tracked
 from transpl.council.joining import AccuracyEstimate, VoteModel, estimate_accuracy, join, sharpness_for
 from transpl.council.relearning import GaussianClasses, PrincipalAxes, folds, relearn
-from transpl.council.seats import Seat, SourceSeats, prefixed, under
+from transpl.council.seats import Seat, SourceSeats
 from transpl.council.settings import CouncilSettings
 from transpl.council.shifts import ShiftSearch, find_shift
-from transpl.council.target_sample import MAX_WINDOWS
+from transpl.council.target_sample import MAX_WINDOWS, rows_in_even_steps
 from transpl.council.views import SignalScaler
 from transpl.council.witnesses.codes import TransitionWitness
 from transpl.markov import Undone
@@ -34,6 +34,7 @@ _RELEARNING_ROUNDS = 3
 _CLEARLY_LIKELIER = 0.1  # of the log likelihood; no development target with all its classes gained more than 0.09
 _RELEARNED_FROM = (("standardised", "linear"), ("standardised", "kernels"), ("shape", "linear"))
 _TINY = 1e-12
+_WITHOUT_DEAD = "heard"  # what saved models call the seats that learnt without the channels that are dead in the target
 _SHIFT = {
     "kind": str,
     **{name: [int] for name in ("order", "signs", "dead")},
@@ -213,7 +214,7 @@ class Council:
         """Return everything that was learnt as named arrays, to save."""
         found = {"source_shares": self.source_shares} | prefixed("source", self._source.arrays())
         if self._used is not self._source:
-            found |= prefixed("heard", self._used.arrays())
+            found |= prefixed(_WITHOUT_DEAD, self._used.arrays())
         for view, scaler in self._target_scalers.items():
             found |= prefixed(f"target_lens.{view}", scaler.arrays())
         for at, relearned in self._relearned.items():
@@ -227,7 +228,7 @@ class Council:
         return {
             "n_classes": self.n_classes,
             "adapted": self._votes is not None,
-            "heard": "source" if self._used is self._source else "heard",
+            "heard": "source" if self._used is self._source else _WITHOUT_DEAD,
             "relearned": list(self._relearned),
             "shifts": None if self.shifts is None else self.shifts.to_json(),
             "estimate": None if self.estimate is None else list(self.estimate),
@@ -236,14 +237,15 @@ class Council:
     def check(self, facts: Any, arrays: Mapping[str, NDArray], sizes: dict[str, int]) -> None:
         """Raise unless `restore` can make something of these; sizes as in `check_arrays`."""
         check_facts("council", facts, _FACTS)
-        n_seats, adapted, heard = len(self.settings.views) * len(self.settings.witnesses), facts["adapted"], "heard"
+        n_seats, adapted = len(self.settings.views) * len(self.settings.witnesses), facts["adapted"]
+        relearnt = facts["heard"] == _WITHOUT_DEAD
         check_numbers("council.relearned", np.array(facts["relearned"], np.int64), 0, n_seats - 1)
-        if len(set(facts["relearned"])) < len(facts["relearned"]) or facts["heard"] not in ("source", heard):
+        if len(set(facts["relearned"])) < len(facts["relearned"]) or facts["heard"] not in ("source", _WITHOUT_DEAD):
             raise invalid("council", expected="seats", got="others", advice="Save the model again.")
         layout = {"source_shares": "f K"}
-        layout |= below("source", SourceSeats.layout(self.settings, adapted and facts["heard"] != heard))
-        if facts["heard"] == heard:
-            layout |= below(heard, SourceSeats.layout(self.settings, adapted))
+        layout |= below("source", SourceSeats.layout(self.settings, adapted and not relearnt))
+        if relearnt:
+            layout |= below(_WITHOUT_DEAD, SourceSeats.layout(self.settings, adapted))
         for at in facts["relearned"]:
             layout |= below(f"relearned.{at}", GaussianClasses.layout)
         if adapted:
@@ -258,15 +260,20 @@ class Council:
         self.n_classes, self.source_shares = int(facts["n_classes"]), arrays["source_shares"]
         self.shifts = None if facts["shifts"] is None else ShiftSearch.from_json(facts["shifts"])
         self.estimate = None if facts["estimate"] is None else AccuracyEstimate(*facts["estimate"])
-        self._source = self._used = SourceSeats.restored(under("source", arrays), self.settings, self.n_classes)
-        if facts["heard"] != "source":
-            self._used = SourceSeats.restored(under("heard", arrays), self.settings, self.n_classes)
-        views = self.settings.views if facts["adapted"] else ()
-        self._target_scalers = {view: SignalScaler(view, **under(f"target_lens.{view}", arrays)) for view in views}
-        self._relearned = {
-            int(at): GaussianClasses.from_arrays(under(f"relearned.{at}", arrays)) for at in facts["relearned"]
+
+        def seats(prefix: str) -> SourceSeats:
+            return SourceSeats.restored(without_prefix(prefix, arrays), self.settings, self.n_classes)
+
+        self._source = seats("source")
+        self._used = self._source if facts["heard"] == "source" else seats(_WITHOUT_DEAD)
+        self._target_scalers = {
+            view: SignalScaler(view, **without_prefix(f"target_lens.{view}", arrays))
+            for view in (self.settings.views if facts["adapted"] else ())
         }
-        self._votes = VoteModel.from_arrays(under("verdict", arrays)) if facts["adapted"] else None
+        self._relearned = {
+            int(at): GaussianClasses.from_arrays(without_prefix(f"relearned.{at}", arrays)) for at in facts["relearned"]
+        }
+        self._votes = VoteModel.from_arrays(without_prefix("verdict", arrays)) if facts["adapted"] else None
         return self
 
     def _forget_target(self) -> None:
@@ -289,7 +296,7 @@ class Council:
         if source is not None:
             self._find_shifts(source, target)
         n = len(target)
-        rows = np.linspace(0, n - 1, min(n, MAX_WINDOWS)).astype(np.int64)
+        rows = rows_in_even_steps(n, MAX_WINDOWS)
         if info.few_labels is not None:
             rows = np.union1d(rows, np.flatnonzero(info.few_labels != UNKNOWN))
         sample = self.undo_shifts(target[rows] if len(rows) < n else target)
@@ -324,15 +331,15 @@ class Council:
         """Estimate how reliable each seat is, relearn from the council's labels, and return all answers (S, n, K)."""
         rows = self._rows(target, adapting=True)
         from_source = answers = self._answers(rows)
-        heard = self._seats_to_hear(rows)
-        self.lacks_classes = not heard.all()
-        votes, q = join(from_source, self.source_shares, info, heard=heard)
+        voting = self._voting_seats(rows)
+        self.lacks_classes = not voting.all()
+        votes, q = join(from_source, self.source_shares, info, voting=voting)
         axes = {
             at: PrincipalAxes.fit(rows[at]) for at, s in enumerate(self.seats) if (s.view, s.name) in _RELEARNED_FROM
         }
         several = info.groups is not None and (info.groups != info.groups[0]).any()
         fold = folds(len(target), info.groups if several else None, self.settings.random_state)
-        rounds = _RELEARNING_ROUNDS if axes and heard.all() else 0
+        rounds = _RELEARNING_ROUNDS if axes and voting.all() else 0
         for _ in tracked(range(rounds), "learning from the target, rounds", rounds):
             learnt = {at: relearn(axes[at], rows[at], q, fold) for at in axes}
             self._relearned = {at: relearned for at, (relearned, _) in learnt.items()}
@@ -343,7 +350,7 @@ class Council:
         self._votes = votes.calibrated(answers, sharpness_for(scores, self.estimate.accuracy))
         return self._answers(rows)
 
-    def _seats_to_hear(self, rows: list[NDArray]) -> NDArray[np.bool_]:
+    def _voting_seats(self, rows: list[NDArray]) -> NDArray[np.bool_]:
         """Select all seats, or only the recorded view if its codes find the target likelier than standardised ones.
 
         In that case the target's own means and deviations mislead, because it lacks classes that the source has.
@@ -386,8 +393,8 @@ class Council:
         """Join answers (S, n, K)."""
         if self._votes is None:
             recorded = self._recorded()
-            heard = recorded if recorded.any() else ~recorded
-            evidence = np.where(heard[:, None, None], np.log(answers) / heard.sum(), 0.0)
+            voting = recorded if recorded.any() else ~recorded
+            evidence = np.where(voting[:, None, None], np.log(answers) / voting.sum(), 0.0)
             bias = np.zeros(self.n_classes)
             log_q = log_softmax(evidence.sum(axis=0), axis=1)
         else:

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from transpl._utils.errors import InputError, check_int, invalid
+from transpl._utils.wording import listed
 from transpl.council.council import Council, CouncilAnswer
 from transpl.council.witnesses.linear import Linear, statistic_names
 from transpl.markov import BaseExplanation, Explanation, TransitionEvidence, each_transition
 from transpl.markov.contributions import difference, evidence_table, largest, top_transitions
-from transpl.markov.explanation import listed, read_explanation
+from transpl.markov.explanation import read_explanation
 from transpl.windows import Windows
 
 Floats = NDArray[np.float64]

@@ -148,7 +148,7 @@ def join(
     source_shares: Floats,
     info: TargetInfo | None = None,
     *,
-    heard: NDArray[np.bool_] | None = None,
+    voting: NDArray[np.bool_] | None = None,
 ) -> tuple[VoteModel, Floats]:
     """Fit the model to the answers (S, n, K) of all seats on the target.
 
@@ -159,7 +159,7 @@ def join(
         Towards which the target's shares are drawn.
     info : TargetInfo, optional
         Known class shares, labels, groups and order of the windows.
-    heard : (S,) bool array, optional
+    voting : (S,) bool array, optional
         The seats that vote, by default all; the others are judged but have weight 0.
 
     Returns
@@ -172,12 +172,12 @@ def join(
     S, n, K = answers.shape
     thresholds = np.quantile(_margins(answers), np.arange(1, LEVELS) / LEVELS, axis=1).T
     symbols = symbols_of(answers, thresholds)
-    heard = np.ones(S, bool) if heard is None else heard
+    voting = np.ones(S, bool) if voting is None else voting
     weights = np.zeros(S)
-    weights[heard] = redundancy_weights(answers[heard].argmax(axis=2))
+    weights[voting] = redundancy_weights(answers[voting].argmax(axis=2))
     known = np.full(n, UNKNOWN) if info.few_labels is None else info.few_labels
     counted = np.where(known == UNKNOWN, 1.0, _LABEL_WEIGHT) * min(1.0, _WINDOWS_PER_CLASS * K / n)
-    q = _override(answers[heard].mean(axis=0), known)
+    q = _override(answers[voting].mean(axis=0), known)
     model = VoteModel(thresholds, weights, np.empty((S, K, K * LEVELS)), np.full(K, 1 / K), np.zeros(S))
     for _ in range(_ROUNDS):
         shares = _shares(q, source_shares) if info.prior is None else np.maximum(info.prior, _MIN_SHARE)

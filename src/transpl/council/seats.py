@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl._utils.layout import below
+from transpl._utils.layout import below, prefixed, without_prefix
 from transpl._utils.progress import task
 from transpl.council import witnesses
 from transpl.council.settings import CouncilSettings
@@ -55,7 +55,7 @@ class Seat:
     @classmethod
     def restored(cls, name: str, view: str, arrays: dict[str, NDArray], n_classes: int, seed: int) -> Self:
         """Restore a seat from the result of `arrays`."""
-        saved = {part: under(part, arrays) for part in ("columns", "target_columns", "witness", "adapted")}
+        saved = {part: without_prefix(part, arrays) for part in ("columns", "target_columns", "witness", "adapted")}
         witness = witnesses.find(name)
         learnt = witness(seed).restore(saved["witness"], n_classes)
         for part in ("columns", "target_columns"):
@@ -131,9 +131,9 @@ class SourceSeats:
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray], settings: CouncilSettings, n_classes: int) -> Self:
         """Restore all seats from the result of `arrays`."""
-        scalers = {view: SignalScaler(view, **under(f"lens.{view}", arrays)) for view in settings.views}
+        scalers = {view: SignalScaler(view, **without_prefix(f"lens.{view}", arrays)) for view in settings.views}
         seats = [
-            Seat.restored(name, view, under(f"seat.{view}.{name}", arrays), n_classes, settings.random_state)
+            Seat.restored(name, view, without_prefix(f"seat.{view}.{name}", arrays), n_classes, settings.random_state)
             for view in settings.views
             for name in settings.witnesses
         ]
@@ -157,13 +157,3 @@ class SourceSeats:
         for seat in self.seats:
             found |= prefixed(f"seat.{seat.view}.{seat.name}", seat.arrays())
         return found
-
-
-def prefixed(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Put a prefix in front of the names of arrays."""
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
-
-
-def under(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Return the arrays whose names have this prefix, without it."""
-    return {name.removeprefix(f"{prefix}."): a for name, a in arrays.items() if name.startswith(f"{prefix}.")}

@@ -61,6 +61,15 @@ class TargetSample:
         return cls.of(Windows(arrays["values"], arrays["lengths"]))
 
 
+def rows_in_even_steps(n: int, at_most: int) -> NDArray[np.int64]:
+    """Return at most `at_most` row numbers of 0..n-1 in even steps, rounded down.
+
+    `evenly_spaced` rounds to the nearest row. Here that would change the answers of every council that adapts to more
+    than `MAX_WINDOWS` windows.
+    """
+    return np.linspace(0, n - 1, min(n, at_most)).astype(np.int64)
+
+
 def _joined(one: Windows, other: Windows) -> Windows:
     steps = max(one.values.shape[2], other.values.shape[2])
     values = [np.pad(w.values, ((0, 0), (0, 0), (0, steps - w.values.shape[2]))) for w in (one, other)]

@@ -14,6 +14,7 @@ from transpl._utils.html import PAGE_STYLE
 from transpl.datasets.cards import SPLITS
 from transpl.datasets.catalogue import card_facts, class_mark, class_totals, domain_title, summary
 from transpl.datasets.dataset import TRAIN, Dataset
+from transpl.windows import evenly_spaced
 
 _MAX_DOMAINS, _MAX_CHANNELS, _MAX_CLASSES, _MAX_POINTS = 6, 9, 12, 100
 _WIDTH, _LANE = 135, 22  # pixels of one channel of one example
@@ -75,8 +76,7 @@ def _table(rows: Iterable[tuple[str, Sequence[str]]], head: Sequence[str] = (), 
 
 
 def _examples(card: Mapping[str, Any], dataset: Dataset) -> str:
-    shown = np.linspace(0, len(dataset.domains) - 1, min(len(dataset.domains), _MAX_DOMAINS)).round().astype(int)
-    domains = [dataset.domains[i] for i in shown]
+    domains = [dataset.domains[i] for i in evenly_spaced(len(dataset.domains), _MAX_DOMAINS)]
     channels = dataset.channel_names[:_MAX_CHANNELS]
     sample = dataset.X[:: max(1, len(dataset) // 2000), : len(channels)]
     limits = np.percentile(sample, [1, 99], axis=(0, 2)).T  # (channels, 2)
@@ -115,7 +115,7 @@ def _example(dataset: Dataset, domain: int, k: int, limits: np.ndarray) -> str:
         return '<span class="soft">none</span>'
     window = dataset.X[rows[len(rows) // 2]]
     length = window.shape[1]
-    steps = np.unique(np.linspace(0, length - 1, min(length, _MAX_POINTS)).round().astype(int))
+    steps = evenly_spaced(length, _MAX_POINTS)
     x = steps * (_WIDTH / max(1, length - 1))
     lines = ""
     for c, (low, high) in enumerate(limits):

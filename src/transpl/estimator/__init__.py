@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from transpl._utils.lazy import lazy_names
 from transpl.estimator.parameters import MODES, VARIANTS, check_mode, help_of
 
 if TYPE_CHECKING:
@@ -12,9 +12,5 @@ if TYPE_CHECKING:
 
 __all__ = ["MODES", "VARIANTS", "TransPL", "check_mode", "help_of"]
 
-
-def __getattr__(name: str) -> Any:
-    # scikit-learn takes a second to load: not everybody who asks for the help text of a parameter needs it.
-    if name == "TransPL":
-        return import_module("transpl.estimator.transpl").TransPL
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# scikit-learn takes a second to load; help texts of parameters do without it.
+__getattr__ = lazy_names(__name__, {"transpl": ("TransPL",)})

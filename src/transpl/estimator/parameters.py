@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from transpl._utils.errors import check_choice, invalid
 from transpl.methods.council_settings import CouncilMethodSettings
-from transpl.methods.method_settings import Setting, settings_table
+from transpl.methods.method_settings import settings_table
 from transpl.methods.transpl.paper_settings import TransPLSettings
 
 MODES = {"plus": ("markov",), "paper": ("finetune", "markov")}  # by variant, its default first
@@ -64,11 +64,6 @@ def help_of(name: str) -> str:
     return known[name].help
 
 
-def declared(name: str) -> Setting | None:
-    """The setting that a parameter passes on; None if it is the estimator's own."""
-    return _OF_PAPER.get(name, _OF_PLUS.get(name))
-
-
 def document_parameters(estimator: _Class) -> _Class:
     """Class decorator: put the parameters with their types, defaults and help texts into the docstring."""
     lines = []
@@ -83,7 +78,7 @@ def document_parameters(estimator: _Class) -> _Class:
 
 
 def default_mode(variant: str) -> str:
-    """How `adapt` adapts unless it is told."""
+    """The mode of `adapt` when none is given."""
     check_choice("variant", variant, VARIANTS)
     return MODES[variant][0]
 

@@ -22,7 +22,7 @@ from transpl._utils.errors import InputError, MissingExtra, UnreadableFile, inva
 from transpl._utils.files import read_json, replacing, write_json
 from transpl._utils.hashing import hash_file, hash_json
 from transpl._utils.locks import writing
-from transpl.methods.contract import ExplainableMethod
+from transpl.methods.explainable import ExplainableMethod
 
 FORMAT = "transpl-model"
 FORMAT_VERSION = 1
@@ -50,7 +50,7 @@ SAVED = {
 class SavedModel(NamedTuple):
     """The content of a folder.
 
-    about : plain data: the variant, what `save_model` was given, and the facts of the method
+    about : plain data: the variant, what `write_model` was given, and the facts of the method
     path : of model.json
     """
 
@@ -70,7 +70,7 @@ def saved_classes(dtype: str, values: list[Any], n: int) -> NDArray:
     return found
 
 
-def save_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
+def write_model(folder: str | os.PathLike[str], about: dict[str, Any], method: ExplainableMethod) -> None:
     """Write what a method has learnt and `about` (plain data: parameters, classes) to `folder`."""
     home = Path(folder)
     with writing(home, wait=_END_OF_ANOTHER_SAVE):
@@ -92,8 +92,8 @@ def _save(home: Path, about: dict[str, Any], method: ExplainableMethod) -> None:
     _remove_older_arrays(home, keep=name)
 
 
-def load_model(folder: str | os.PathLike[str]) -> SavedModel:
-    """Read a folder that `save_model` wrote; raises if it was tampered with, truncated or written by something else."""
+def read_model(folder: str | os.PathLike[str]) -> SavedModel:
+    """Read a folder that `write_model` wrote; one that was changed or truncated, or is not a model, is refused."""
     home = Path(folder)
     card_path = home / "model.json"
     with refusing_what_does_not_fit(card_path):

@@ -29,10 +29,10 @@ from transpl.estimator.parameters import (
 from transpl.estimator.persistence import (
     SAVED,
     SavedModel,
-    load_model,
+    read_model,
     refusing_what_does_not_fit,
-    save_model,
     saved_classes,
+    write_model,
 )
 from transpl.estimator.validation import (
     check_labels,
@@ -50,7 +50,7 @@ from transpl.estimator.validation import (
     warn_truncated_tail,
 )
 from transpl.markov import CodebookUsage, Drift, Explanation, ShiftReport, TransitionCounts
-from transpl.methods.contract import ExplainableMethod
+from transpl.methods.explainable import ExplainableMethod
 from transpl.windows import Labelled, PseudoLabels, TargetInfo, Windows, as_windows, name_channels, overlap
 
 if TYPE_CHECKING:
@@ -595,16 +595,16 @@ class TransPL(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "channels": self.n_channels_,
         }
-        save_model(folder, about, method)
+        write_model(folder, about, method)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read a model that `save` wrote; a tampered, truncated or foreign one is refused.
 
-        The file may come from a stranger: nothing in it is executed, and parameters of the machine (`device`,
+        The file may be untrusted: nothing in it is executed, and parameters of the machine (`device`,
         `devices`, `n_threads`, `checkpoint_dir`, `verbose`) keep their defaults.
         """
-        saved = load_model(folder)
+        saved = read_model(folder)
         with refusing_what_does_not_fit(saved.path):
             return cls._restored(saved)
 

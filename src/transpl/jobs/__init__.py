@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transpl.jobs.check_order import check_order
     from transpl.jobs.file_check import check_files
     from transpl.jobs.folder import load_model, load_sample
     from transpl.jobs.job import (
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
         hold_out_ends,
         run,
     )
-    from transpl.jobs.many import AdaptedTarget, adapt_many
+    from transpl.jobs.many import adapt_many
     from transpl.jobs.many_job import ManyJob, run_many, table_as_text
+    from transpl.jobs.many_worker import AdaptedTarget
     from transpl.jobs.review import least_confident, read_labels, review_job, review_recordings
+    from transpl.jobs.review_order import check_order
     from transpl.jobs.segments import segments_of
     from transpl.jobs.stream import WindowLabels, label_windows
     from transpl.jobs.target import Target, origin_of, predictions_table
@@ -58,58 +60,31 @@ __all__ = [
     "segments_of",
     "table_as_text",
 ]
-_MODULES = {
-    "check_order": ("check_order",),
-    "file_check": ("check_files",),
-    "folder": (
-        "load_model",
-        "load_sample",
-    ),
-    "job": (
-        "Job",
-        "JobOutcome",
-        "Source",
-        "check_grouping",
-        "from_dataset",
-        "from_recordings",
-        "hold_out_ends",
-        "run",
-    ),
-    "many": (
-        "AdaptedTarget",
-        "adapt_many",
-    ),
-    "many_job": (
-        "ManyJob",
-        "run_many",
-        "table_as_text",
-    ),
-    "review": (
-        "least_confident",
-        "read_labels",
-        "review_job",
-        "review_recordings",
-    ),
-    "segments": ("segments_of",),
-    "stream": (
-        "WindowLabels",
-        "label_windows",
-    ),
-    "target": (
-        "Target",
-        "origin_of",
-        "predictions_table",
-    ),
-    "target_files": (
-        "TargetFile",
-        "saved_reading",
-    ),
-}
-_MODULE_OF = {name: module for module, exported in _MODULES.items() for name in exported}
 
-
-def __getattr__(name: str) -> Any:
-    # Lazy, so that labelling a file does not wait for what only jobs need.
-    if name in _MODULE_OF:
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Labelling a file must not wait for what only jobs need.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "file_check": ("check_files",),
+        "folder": ("load_model", "load_sample"),
+        "job": (
+            "Job",
+            "JobOutcome",
+            "Source",
+            "check_grouping",
+            "from_dataset",
+            "from_recordings",
+            "hold_out_ends",
+            "run",
+        ),
+        "many": ("adapt_many",),
+        "many_job": ("ManyJob", "run_many", "table_as_text"),
+        "many_worker": ("AdaptedTarget",),
+        "review": ("least_confident", "read_labels", "review_job", "review_recordings"),
+        "review_order": ("check_order",),
+        "segments": ("segments_of",),
+        "stream": ("WindowLabels", "label_windows"),
+        "target": ("Target", "origin_of", "predictions_table"),
+        "target_files": ("TargetFile", "saved_reading"),
+    },
+)

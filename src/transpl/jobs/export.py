@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from transpl import TransPL, __version__
 from transpl._utils.errors import InputError, check_int, invalid, require_extra
 from transpl._utils.files import replacing, write_json, write_text
+from transpl._utils.layout import prefixed, without_prefix
 from transpl.council.shifts.shift import Shift
 from transpl.council.witnesses.linear import BANDS, MAX_PAIRS, QUANTILES
 from transpl.jobs import numpy_predictor
@@ -36,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Frozen:
+class ExportedModel:
     """What answers of a fitted model, as plain data and arrays.
 
     Attributes
@@ -84,20 +85,20 @@ def export_numpy(
     home = Path(folder)
     if home.exists() and not home.is_dir():
         raise invalid("out", expected="a folder", got=f"the file {home}", advice="Choose another name.")
-    frozen = freeze(model, window)
+    exported = exported_model(model, window)
     with tempfile.TemporaryDirectory() as trial:
-        _write_folder(Path(trial), frozen)
+        _write_folder(Path(trial), exported)
         check = _checked(numpy_predictor.Predictor(trial).predict_proba, model, window, X)
     home.mkdir(parents=True, exist_ok=True)
-    _write_folder(home, frozen)
+    _write_folder(home, exported)
     return check
 
 
-def _write_folder(home: Path, frozen: Frozen) -> None:
+def _write_folder(home: Path, exported: ExportedModel) -> None:
     with replacing(home / "weights.npz") as part, part.open("wb") as stream:
-        np.savez_compressed(stream, **frozen.arrays)  # type: ignore[arg-type]
+        np.savez_compressed(stream, **exported.arrays)  # type: ignore[arg-type]
     write_text(home / "predict.py", Path(numpy_predictor.__file__).read_text(encoding="utf-8"))
-    write_json(home / "model.json", frozen.about)
+    write_json(home / "model.json", exported.about)
 
 
 def export_onnx(
@@ -125,8 +126,8 @@ def export_onnx(
         raise invalid("window", expected="the length of the windows", got=None, advice="Name it with --window.")
     if Path(path).is_dir():
         raise invalid("out", expected="a file", got=f"the folder {path}", advice="Choose another name.")
-    frozen = freeze(model, window)
-    serialized = onnx_model(frozen.about, frozen.arrays, window).SerializeToString()
+    exported = exported_model(model, window)
+    serialized = onnx_model(exported.about, exported.arrays, window).SerializeToString()
     try:
         import onnxruntime
     except ImportError:
@@ -149,7 +150,7 @@ def windows_to_check(folder: Path) -> Windows | None:
     return load_sample(folder).target if (folder / SAMPLE_FILE).is_file() else None
 
 
-def freeze(model: TransPL, window: int | None = None) -> Frozen:
+def exported_model(model: TransPL, window: int | None = None) -> ExportedModel:
     """Take what answers out of a fitted model; raise for what cannot be exported."""
     method = model.fitted_method()
     if window is not None:
@@ -165,10 +166,10 @@ def freeze(model: TransPL, window: int | None = None) -> Frozen:
         "min_length": method.shortest_window,
         "only_length": None,
     }
-    return Frozen(about | part.about, part.arrays)
+    return ExportedModel(about | part.about, part.arrays)
 
 
-def _council(method: Any, window: int | None) -> Frozen:
+def _council(method: Any, window: int | None) -> ExportedModel:
     council = method.council
     facts, saved = council.facts(), council.arrays()
     seats = [(seat.name, seat.view) for seat in council.seats]
@@ -199,7 +200,7 @@ def _council(method: Any, window: int | None) -> Frozen:
         arrays |= {f"shift.{i}.{name}": array for name, array in found.items()}
         if kind == "pace":
             about["only_length"] = window
-    return Frozen(about, arrays)
+    return ExportedModel(about, arrays)
 
 
 def _votes(saved: Arrays) -> Arrays:
@@ -224,7 +225,7 @@ def _shift(shift: Shift, window: int | None) -> tuple[str, Arrays]:
     return "order", {"order": np.array(shift.order), "signs": np.array(shift.signs, np.float32)}
 
 
-def _network(method: Any, params: Mapping[str, Any]) -> Frozen:
+def _network(method: Any, params: Mapping[str, Any]) -> ExportedModel:
     facts, saved = method.facts(), method.arrays()
     markov = facts["mode"] == "markov"
     settings = {name: facts["network"][name] for name in ("patch_length", "n_layers", "n_heads")}
@@ -241,13 +242,12 @@ def _network(method: Any, params: Mapping[str, Any]) -> Frozen:
             log_prior = np.zeros(K) if vote.prior is None else np.log(vote.prior) / params["prior_temperature"]
         arrays |= {"log_p": vote.log_probabilities, "shares": vote.shares, "log_prior": log_prior}
         arrays["codes"] = codebook / np.linalg.norm(codebook, axis=1, keepdims=True)
-    return Frozen(about, arrays)
+    return ExportedModel(about, arrays)
 
 
 def _moved(arrays: Mapping[str, NDArray], old: str, new: str) -> Arrays:
-    """The arrays below one prefix, below another."""
-    start = f"{old}."
-    return {f"{new}.{name.removeprefix(start)}": a for name, a in arrays.items() if name.startswith(start)}
+    """The arrays under one prefix, renamed to another."""
+    return prefixed(new, without_prefix(old, arrays))
 
 
 def _checked(answer: Any, model: TransPL, window: int | None, X: Any) -> ExportCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import InputError
+from transpl._utils.wording import counted
 from transpl.council.shifts.shift import find_triads, is_rotation_rate
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays
 from transpl.datasets.recordings.guess import guess_columns
 from transpl.datasets.recordings.reading import Recordings, read_recordings, read_table
-from transpl.datasets.recordings.remarks import count
 from transpl.datasets.recordings.several import files_of, read_several
 from transpl.datasets.recordings.tables import TABLES, as_text, has_suffix
 
@@ -82,11 +82,11 @@ class FileCheck:
 
     def _extent(self) -> str:
         if self.rows is None:
-            return count(self.windows, "window")
+            return counted(self.windows, "window")
         clock = ""
         if self.rows_per_second is not None and self.seconds is not None:
             clock = f", {self.seconds:,.0f} s at {self.rows_per_second:.4g} per second"
-        return f"{count(self.rows, 'row')} in {count(self.recordings or 1, 'recording')}{clock}"
+        return f"{counted(self.rows, 'row')} in {counted(self.recordings or 1, 'recording')}{clock}"
 
 
 @dataclass
@@ -251,31 +251,35 @@ def _oddities(check: FileCheck, some: NDArray[np.float64], names: tuple[str, ...
 
 def _compare(checks: list[FileCheck], read: list[Recordings | None]) -> list[str]:
     """Say what is different between the first file and each of the others."""
-    source, found = checks[0], []
+    source = checks[0]
     if source.problem is not None:
         return []
-    for check, recordings in zip(checks[1:], read[1:], strict=True):
-        if recordings is None:
-            continue
-        name = check.path.name
-        if check.path.resolve() == source.path.resolve():
-            found.append(f"{name} is given twice.")
-        unknown = sorted(set(check.classes) - set(source.classes))
-        if source.classes and unknown:
-            found.append(f"{name} has labels that {source.path.name} lacks: {', '.join(unknown)}.")
-        absent = sorted(set(source.classes) - set(check.classes))
-        if check.classes and absent:
-            found.append(f"{name} has no window labelled {', '.join(absent)}.")
-        for here, there in zip(check.sensors, source.sensors, strict=False):
-            if here["unit"] != there["unit"]:
-                axes = " ".join(here["axes"])
-                found.append(f"{axes}: {here['unit']} in {name}, {there['unit']} in {source.path.name}.")
-        for channel, facts in check.channels.items():
-            usual = source.channels.get(channel, {}).get("deviation", 0.0)
-            factor = facts["deviation"] / usual if usual > 0 else 1.0
-            if not 1 / _SCALE <= factor <= _SCALE:
-                found.append(f"{channel} varies {factor:.2g} times as much in {name} as in {source.path.name}.")
-    return found
+    others = (check for check, found in zip(checks[1:], read[1:], strict=True) if found is not None)
+    return [line for check in others for line in (*_other_labels(check, source), *_other_signals(check, source))]
+
+
+def _other_labels(check: FileCheck, source: FileCheck) -> Iterator[str]:
+    name = check.path.name
+    if check.path.resolve() == source.path.resolve():
+        yield f"{name} is given twice."
+    unknown = sorted(set(check.classes) - set(source.classes))
+    if source.classes and unknown:
+        yield f"{name} has labels that {source.path.name} lacks: {', '.join(unknown)}."
+    absent = sorted(set(source.classes) - set(check.classes))
+    if check.classes and absent:
+        yield f"{name} has no window labelled {', '.join(absent)}."
+
+
+def _other_signals(check: FileCheck, source: FileCheck) -> Iterator[str]:
+    name = check.path.name
+    for here, there in zip(check.sensors, source.sensors, strict=False):
+        if here["unit"] != there["unit"]:
+            yield f"{' '.join(here['axes'])}: {here['unit']} in {name}, {there['unit']} in {source.path.name}."
+    for channel, facts in check.channels.items():
+        usual = source.channels.get(channel, {}).get("deviation", 0.0)
+        factor = facts["deviation"] / usual if usual > 0 else 1.0
+        if not 1 / _SCALE <= factor <= _SCALE:
+            yield f"{channel} varies {factor:.2g} times as much in {name} as in {source.path.name}."
 
 
 def _plan(checks: list[FileCheck], columns: dict[str, str], given: dict[str, Any]) -> tuple[str | None, str | None]:
@@ -288,12 +292,12 @@ def _plan(checks: list[FileCheck], columns: dict[str, str], given: dict[str, Any
             f"adapt needs labels of two classes or more in {source.path.name}: name their column (--label-col).",
             None,
         )
-    learned = f"adapt would learn {count(len(source.classes), 'class').replace('classs', 'classes')} from"
-    plan = f"{learned} {count(source.windows - source.unlabelled, 'window')} of {source.path.name}"
+    learned = f"adapt would learn {counted(len(source.classes), 'class')} from"
+    plan = f"{learned} {counted(source.windows - source.unlabelled, 'window')} of {source.path.name}"
     if targets:
         scored = sum(sum(check.classes.values()) for check in targets)
         windows = sum(check.windows for check in targets)
-        plan += f" and label {count(windows, 'window')}"
+        plan += f" and label {counted(windows, 'window')}"
         plan += f", of which {scored:,} have labels to score by" if scored else ""
     words = ["transpl", "adapt", "--source", str(source.path)]
     words += ["--target", *(str(check.path) for check in targets)] if targets else ["--target", "FILE"]

@@ -25,15 +25,8 @@ from transpl.jobs.adapted_models import adaptation_digest, find_adapted, record_
 from transpl.jobs.folder import recording_failure, require_one_target, sample_of
 from transpl.jobs.review import read_labels
 from transpl.jobs.source_models import checkpoints_in, describe_model, load_source, source_model_cache
-from transpl.jobs.target import (
-    NO_LABEL,
-    AdaptTask,
-    Target,
-    adapt_target,
-    class_shares,
-    origin_of,
-    write_target_folder,
-)
+from transpl.jobs.target import AdaptTask, Target, adapt_target, origin_of, write_target_folder
+from transpl.jobs.target_summary import NO_LABEL, class_shares
 from transpl.windows import TRANSPOSED
 
 Log = Callable[[str], None]

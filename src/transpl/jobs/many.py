@@ -1,115 +1,29 @@
-"""Adapt one source model to many targets at the same time, each on its own."""
+"""Adapt one source model to many targets at the same time, independently of each other."""
 
 from __future__ import annotations
 
-import copy
 import os
-import shutil
-import tempfile
-import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from transpl import __version__
-from transpl._utils.clock import work_seconds
-from transpl._utils.errors import UnreadableFile, invalid
-from transpl._utils.files import read_json, read_npz
-from transpl._utils.hashing import hash_file, hash_values
-from transpl._utils.locks import process_state, writing
+from transpl._utils.errors import invalid
+from transpl._utils.hashing import hash_values
+from transpl._utils.locks import writing
 from transpl._utils.parallel import check_workers, run_all
 from transpl.estimator import TransPL, check_mode
-from transpl.jobs.folder import is_unfinished, write_failure
-from transpl.jobs.target import (
-    ESTIMATE,
-    AdaptResult,
-    AdaptTask,
-    adapt_target,
-    class_shares,
-    probabilities_of,
-    write_target_folder,
-)
-from transpl.jobs.target_files import TargetFile, as_target, read_target, target_digest
-from transpl.windows import Labelled, Windows, name_channels
+from transpl.jobs.folder import write_failure
+from transpl.jobs.many_worker import AdaptedTarget, ModelBundle, Rows, Task, Worker, read_finished
+from transpl.jobs.target_files import as_target, target_digest
+from transpl.jobs.target_summary import class_shares
+from transpl.windows import name_channels
 
-_END_OF_A_WORKER = 60.0  # seconds
 _LAYOUT = 2  # of a target's folder; results of another layout are made again
-Rows = tuple[Labelled, Labelled | None]  # training, validation
-
-
-@dataclass(frozen=True, eq=False)
-class AdaptedTarget:
-    """Labels for the windows of a target, or an error.
-
-    Attributes
-    ----------
-    labels
-        (n,) by the adapted classifier; None if there was an error, as all arrays then are
-    confidence
-        (n,) the largest probability
-    probabilities
-        (n, K), columns in the order of `classes_`
-    channel_distances, channel_weights
-        (channels,) how far each channel moved, how much it counts
-    scores
-        accuracy and macro-F1 before and after, and of the pseudo-labels, if the target has labels to score with
-    estimated_accuracy
-        accuracy, low and high, estimated without labels; None for variant "paper"
-    undone
-        a sentence for each shift of the target's sensors that was undone
-    seconds
-        on the clock of the worker
-    notes
-        warnings on the way
-    error
-        one line; None if all went well
-    traceback
-        of the error; None if the worker died
-    folder
-        of the results, if they were written
-    """
-
-    name: str
-    labels: NDArray | None = None
-    confidence: NDArray[np.float64] | None = None
-    probabilities: NDArray[np.float64] | None = None
-    channel_names: tuple[str, ...] = ()
-    channel_distances: NDArray[np.float64] | None = None
-    channel_weights: NDArray[np.float64] | None = None
-    scores: dict[str, Any] | None = None
-    estimated_accuracy: dict[str, float] | None = None
-    undone: tuple[str, ...] = ()
-    seconds: float | None = None
-    notes: tuple[str, ...] = ()
-    error: str | None = None
-    traceback: str | None = None
-    folder: Path | None = None
-
-    @classmethod
-    def from_results(
-        cls, name: str, classes: NDArray, probabilities: NDArray[np.float64], summary: dict[str, Any], **more: Any
-    ) -> Self:
-        """Make it of probabilities (n, K) and the content of summary.json."""
-        channels = summary["channels"]
-        return cls(
-            name,
-            labels=classes[probabilities.argmax(axis=1)],
-            confidence=probabilities.max(axis=1),
-            probabilities=probabilities,
-            channel_names=tuple(channel["name"] for channel in channels),
-            channel_distances=np.array([channel["distance"] for channel in channels]),
-            channel_weights=np.array([channel["weight"] for channel in channels]),
-            estimated_accuracy=summary.get(ESTIMATE),
-            undone=tuple(summary.get("undone", ())),
-            **more,
-        )
 
 
 def adapt_many(
@@ -193,163 +107,35 @@ def adapt_many(
     common = None if home is None else _common_digest(source_model, mode, needed, names)
     tasks = (_task(name, as_target(target), shares.get(name), home, common) for name, target in targets.items())
     source = _describe_source(source_model, rows, source_name)
-
-    def adapted() -> Generator[AdaptedTarget, None, None]:
-        with nullcontext() if home is None else writing(home):
-            yield from results()
+    workers = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
 
     def results() -> Generator[AdaptedTarget, None, None]:
-        missing = {}
-        for task in tasks:
-            found = _read_finished(task, source_model.classes_, with_model=keep_models)
-            if found is None:
-                missing[task.name] = task
+        with nullcontext() if home is None else writing(home):
+            missing = {}
+            for task in tasks:
+                found = read_finished(task, source_model.classes_, with_model=keep_models)
+                if found is None:
+                    missing[task.name] = task
+                else:
+                    yield found
+            if missing:
+                with ModelBundle.packed(source_model, needed, near=home if address else None) as bundle:
+                    worker = Worker(bundle, mode, names, keep_models, source, source_model.device)
+                    yield from _adapted(worker, missing, workers)
+
+    return results()
+
+
+def _adapted(worker: Worker, tasks: Mapping[str, Task], workers: Mapping[str, Any]) -> Iterator[AdaptedTarget]:
+    with closing(run_all(worker, tasks, **workers)) as outcomes:
+        for outcome in outcomes:
+            if outcome.error is None:
+                yield outcome.value
             else:
-                yield found
-        if not missing:
-            return
-        with ModelBundle.packed(source_model, needed, near=home if address else None) as bundle:
-            worker = _Worker(bundle, mode, names, keep_models, source, source_model.device)
-            how: dict[str, Any] = {"jobs": jobs, "backend": backend, "retries": retries, "address": address}
-            with closing(run_all(worker, missing, **how)) as outcomes:
-                for outcome in outcomes:
-                    if outcome.error is None:
-                        yield outcome.value
-                    else:
-                        yield _failed(missing[outcome.key], outcome.error, outcome.traceback)
-
-    return adapted()
+                yield _failed(tasks[outcome.key], outcome.error, outcome.traceback)
 
 
-@dataclass(frozen=True)
-class ModelBundle:
-    """A model folder, with the source rows if adaptation needs them, that every worker reads once."""
-
-    folder: Path
-
-    @classmethod
-    @contextmanager
-    def packed(cls, model: TransPL, rows: Rows | None, near: Path | None) -> Iterator[Self]:
-        """Write a bundle that exists inside the block; in the folder `near`, or among the temporary files."""
-        if near is not None:
-            near.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".transpl-source-", dir=near) as name:
-            folder = Path(name)
-            model.save(folder)
-            if rows is not None:
-                arrays: dict[str, NDArray] = {}
-                for part, labelled in zip(("source", "validation"), rows, strict=True):
-                    if labelled is not None:
-                        windows = labelled.windows
-                        arrays |= {f"{part}_x": windows.values, f"{part}_lengths": windows.lengths}
-                        arrays[f"{part}_y"] = labelled.y
-                np.savez(folder / "source_rows.npz", allow_pickle=False, **arrays)
-            try:
-                yield cls(folder)
-            finally:
-                _read_bundle.cache_clear()
-
-    def load(self) -> TransPL:
-        """A copy of the model: nothing that is done to it reaches the next target."""
-        model, rows = _read_bundle(self.folder)
-        own = copy.deepcopy(model)
-        if rows is not None:
-            own.fitted_method().remember_source(*rows)
-        return own
-
-
-@lru_cache(maxsize=1)
-def _read_bundle(folder: Path) -> tuple[TransPL, Rows | None]:
-    model, path = TransPL.load(folder), folder / "source_rows.npz"
-    if not path.exists():
-        return model, None
-    arrays = read_npz(path)
-
-    def rows(part: str) -> Labelled:
-        windows = Windows(arrays[f"{part}_x"], arrays[f"{part}_lengths"])
-        return Labelled(windows, arrays[f"{part}_y"], len(model.classes_))
-
-    return model, (rows("source"), rows("validation") if "validation_x" in arrays else None)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One target, as `read_target` takes it.
-
-    prior : (K,); folder : for the results, None keeps them in memory; digest : of all that decides the results
-    """
-
-    name: str
-    target: Any
-    prior: NDArray[np.float64] | None
-    folder: Path | None
-    digest: str | None
-
-
-@dataclass(frozen=True)
-class _Worker:
-    """What all targets share; a worker calls it with a task."""
-
-    bundle: ModelBundle
-    mode: str
-    channel_names: tuple[str, ...] | None
-    keep_models: bool
-    source: dict[str, Any]  # for summary.json
-    device: str
-
-    def __call__(self, task: _Task) -> AdaptedTarget:
-        # The worker of a job that was killed may still be at it.
-        with nullcontext() if task.folder is None else writing(task.folder, wait=_END_OF_A_WORKER):
-            return self._adapt(task)
-
-    def _adapt(self, task: _Task) -> AdaptedTarget:
-        start = work_seconds()
-        checkpoints = None if task.folder is None else task.folder / "checkpoints"
-        with _collected_warnings() as notes:
-            target, names = read_target(task.target, self.channel_names)
-            model = self.bundle.load()
-            model.set_params(device=self.device, n_threads=1, checkpoint_dir=checkpoints)
-            channel_names = names or name_channels(None, model.n_channels_)
-            result = adapt_target(
-                model, AdaptTask(task.name, target, self.mode, channel_names, self.source, prior=task.prior)
-            )
-        notes.extend(result.summary["warnings"])
-        seconds = work_seconds() - start
-        if task.folder is not None:
-            self._write(task, result, model, seconds, notes)
-        return AdaptedTarget.from_results(
-            task.name,
-            model.classes_,
-            probabilities_of(result.predictions, len(model.classes_)),
-            result.summary,
-            scores=result.scores,
-            seconds=seconds,
-            notes=tuple(notes),
-            folder=task.folder,
-        )
-
-    def _write(self, task: _Task, result: AdaptResult, model: TransPL, seconds: float, notes: list[str]) -> None:
-        assert task.folder is not None
-        receipt = {"digest": task.digest, "seconds": seconds, "notes": notes, "scored": result.scores is not None}
-        reading = task.target.saved_reading if isinstance(task.target, TargetFile) else None
-        kept = model if self.keep_models else None
-        write_target_folder(task.folder, result, kept, reading=reading, receipt=receipt)
-        (task.folder / "failed.json").unlink(missing_ok=True)
-        shutil.rmtree(task.folder / "checkpoints", ignore_errors=True)
-
-
-@contextmanager
-def _collected_warnings() -> Iterator[list[str]]:
-    """Collect the user warnings of the block, each once: a worker has nobody to show them to."""
-    notes: list[str] = []
-    with process_state, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield notes
-    texts = (str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
-    notes.extend(dict.fromkeys(texts))
-
-
-def _failed(task: _Task, error: str, traceback: str | None) -> AdaptedTarget:
+def _failed(task: Task, error: str, traceback: str | None) -> AdaptedTarget:
     """Record why a target failed; results of an earlier run stay."""
     if task.folder is not None:
         with suppress(OSError):  # a full disk does not make it worse
@@ -357,41 +143,12 @@ def _failed(task: _Task, error: str, traceback: str | None) -> AdaptedTarget:
     return AdaptedTarget(task.name, error=error, traceback=traceback, folder=task.folder)
 
 
-def _read_finished(task: _Task, classes: NDArray, *, with_model: bool) -> AdaptedTarget | None:
-    """Read the results of a target back; None unless they are all there, unchanged, and those of this task."""
-    folder = task.folder
-    if folder is None or task.digest is None or is_unfinished(folder):
-        return None
-    if with_model and not (folder / "model" / "model.json").is_file():
-        return None
-    try:
-        summary, path = read_json(folder / "summary.json"), folder / "predictions.csv"
-        receipt = summary["many"]
-        if receipt["digest"] != task.digest or hash_file(path) != receipt["predictions"]:
-            return None
-        metrics = read_json(folder / "metrics.json") if receipt["scored"] else {}
-        found = AdaptedTarget.from_results(
-            task.name,
-            classes,
-            probabilities_of(pd.read_csv(path, float_precision="round_trip"), len(classes)),
-            summary,
-            scores={name: value for name, value in metrics.items() if name != ESTIMATE} or None,
-            seconds=receipt["seconds"],
-            notes=tuple(receipt["notes"]),
-            folder=folder,
-        )
-    except (UnreadableFile, OSError, LookupError, TypeError, ValueError):  # absent, or tampered with
-        return None
-    (folder / "failed.json").unlink(missing_ok=True)
-    return found
-
-
-def _task(name: str, target: Any, prior: NDArray[np.float64] | None, home: Path | None, common: str | None) -> _Task:
+def _task(name: str, target: Any, prior: NDArray[np.float64] | None, home: Path | None, common: str | None) -> Task:
     if home is None:
-        return _Task(name, target, prior, None, None)
-    own = target_digest(target)
+        return Task(name, target, prior, None, None)
+    digest = target_digest(target)
     shares = None if prior is None else prior.tolist()
-    return _Task(name, target, prior, home / name, None if own is None else hash_values(common, own, shares))
+    return Task(name, target, prior, home / name, None if digest is None else hash_values(common, digest, shares))
 
 
 def _common_digest(model: TransPL, mode: str, rows: Rows | None, names: tuple[str, ...] | None) -> str:

@@ -24,7 +24,8 @@ from transpl.estimator import check_mode
 from transpl.estimator.validation import prior_shares
 from transpl.jobs.folder import TARGETS, begin_many, recording_failure, save_reading, write_table
 from transpl.jobs.job import Log, Source, labelled_source, training_rows
-from transpl.jobs.many import AdaptedTarget, adapt_many
+from transpl.jobs.many import adapt_many
+from transpl.jobs.many_worker import AdaptedTarget
 from transpl.jobs.source_models import (
     checkpoints_in,
     describe_model,

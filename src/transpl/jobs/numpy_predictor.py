@@ -220,9 +220,9 @@ def _gaussian(rows: Array, relearned: Arrays) -> Array:
 
 def _joined(answers: Array, votes: Arrays, about: dict[str, Any]) -> Array:
     if not votes:  # not adapted: the mean of the recorded views
-        heard = np.array([view == "recorded" for _, view in about["seats"]])
-        heard = heard if heard.any() else ~heard
-        return _softmax((np.where(heard[:, None, None], np.log(answers), 0) / heard.sum()).sum(axis=0))
+        voting = np.array([view == "recorded" for _, view in about["seats"]])
+        voting = voting if voting.any() else ~voting
+        return _softmax((np.where(voting[:, None, None], np.log(answers), 0) / voting.sum()).sum(axis=0))
     second, first = np.moveaxis(np.partition(answers, -2, axis=2)[:, :, -2:], 2, 0)
     margins = np.log(first) - np.log(second)
     certainty = (margins[:, :, None] > votes["thresholds"][:, None]).sum(axis=2)

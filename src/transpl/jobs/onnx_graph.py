@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
+from transpl._utils.layout import without_prefix
+
 OPSET = 20
 _IR_VERSION = 9  # what opset 20 came with, so that older runtimes read it too
 _IMPOSSIBLE = -1e100  # for log 0, because runtimes differ in how they add infinities
@@ -82,7 +84,7 @@ class _Graph:
 
 
 def onnx_model(about: dict[str, Any], arrays: Arrays, window: int) -> ModelProto:
-    """Build the model of a `Frozen` for windows of this length."""
+    """Build the model of an `ExportedModel` for windows of this length."""
     g = _Graph()
     answer = {"plus": _council, "paper": _network}[about["variant"]]
     p = g("Identity", answer(g, "windows", about, arrays, window))
@@ -113,10 +115,6 @@ def onnx_model(about: dict[str, Any], arrays: Arrays, window: int) -> ModelProto
     return model
 
 
-def _under(arrays: Arrays, prefix: str) -> Arrays:
-    return {name[len(prefix) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{prefix}.")}
-
-
 def _likelihoods(g: _Graph, codes: Value, log_p: NDArray, N: int) -> str:
     """sum_t log p(s_{t+1} | s_t, k, d) of codes (n, D, N), (n, D, K)."""
     K, D, c, _ = log_p.shape
@@ -130,12 +128,12 @@ def _likelihoods(g: _Graph, codes: Value, log_p: NDArray, N: int) -> str:
 
 def _council(g: _Graph, x: Value, about: dict[str, Any], arrays: Arrays, T: int) -> str:
     for i, shift in enumerate(about["shifts"]):
-        x = _undo(g, x, shift, _under(arrays, f"shift.{i}"), about["n_channels"])
-    views = {view: _viewed(g, x, view, _under(arrays, f"view.{view}")) for view in about["views"]}
+        x = _undo(g, x, shift, without_prefix(f"shift.{i}", arrays), about["n_channels"])
+    views = {view: _viewed(g, x, view, without_prefix(f"view.{view}", arrays)) for view in about["views"]}
     statistics: dict[str, str] = {}
     rows, answers, K = [], [], len(about["classes"])
     for i, (witness, view) in enumerate(about["seats"]):
-        seat = _under(arrays, f"seat.{i}")
+        seat = without_prefix(f"seat.{i}", arrays)
         if witness == "codes":
             found = _patch_codes(g, views[view], seat, about["n_channels"], T)
             answers.append(_of_codes(g, found, seat, K, T // seat["centres"].shape[1]))
@@ -151,9 +149,9 @@ def _council(g: _Graph, x: Value, about: dict[str, Any], arrays: Arrays, T: int)
             answers.append((_of_trees if witness == "trees" else _of_weights)(g, found, seat, K))
         rows.append(found)
     for i, at in enumerate(about["relearned"]):
-        answers.append(_gaussian(g, rows[at], _under(arrays, f"relearned.{i}")))
+        answers.append(_gaussian(g, rows[at], without_prefix(f"relearned.{i}", arrays)))
     stacked = g("Concat", *(g("Unsqueeze", answer, [0]) for answer in answers), axis=0)
-    return _joined(g, stacked, _under(arrays, "votes"), about)
+    return _joined(g, stacked, without_prefix("votes", arrays), about)
 
 
 def _undo(g: _Graph, x: Value, shift: str, arrays: Arrays, n_channels: int) -> str:
@@ -310,9 +308,9 @@ def _gaussian(g: _Graph, rows: Value, relearned: Arrays) -> str:
 
 def _joined(g: _Graph, answers: Value, votes: Arrays, about: dict[str, Any]) -> str:
     if not votes:
-        heard = np.array([view == "recorded" for _, view in about["seats"]])
-        heard = heard if heard.any() else ~heard
-        return g.softmax(g.mean(g("Log", g("Gather", answers, np.flatnonzero(heard), axis=0)), 0), 1)
+        voting = np.array([view == "recorded" for _, view in about["seats"]])
+        voting = voting if voting.any() else ~voting
+        return g.softmax(g.mean(g("Log", g("Gather", answers, np.flatnonzero(voting), axis=0)), 0), 1)
     (S, K, n_symbols), thresholds = votes["log_confusions"].shape, votes["thresholds"]
     top, _ = g("TopK", answers, [2], n=2, axis=2)
     logs = g("Log", top)
@@ -329,7 +327,7 @@ def _joined(g: _Graph, answers: Value, votes: Arrays, about: dict[str, Any]) -> 
 
 
 def _network(g: _Graph, x: Value, about: dict[str, Any], arrays: Arrays, T: int) -> str:
-    settings, net, D = about["settings"], _under(arrays, "network"), about["n_channels"]
+    settings, net, D = about["settings"], without_prefix("network", arrays), about["n_channels"]
     m, d = settings["patch_length"], len(net["cls"])
     N = T // m
     patches = g("Reshape", g.cut(x, 0, N * m, 2), [-1, N, m])
@@ -338,7 +336,7 @@ def _network(g: _Graph, x: Value, about: dict[str, Any], arrays: Arrays, T: int)
     start[0] += net["cls"]
     tokens = g("Add", g("Pad", embedded, [0, 1, 0, 0, 0, 0]), start)
     for i in range(settings["n_layers"]):
-        layer = _under(net, f"encoder.layers.{i}")
+        layer = without_prefix(f"encoder.layers.{i}", net)
         mixed = _attention(g, tokens, layer, settings["n_heads"], d)
         tokens = _layer_norm(g, g("Add", tokens, mixed), layer, "norm_attention")
         hidden = _linear(g, g("Gelu", _linear(g, tokens, layer, "expand")), layer, "contract")

@@ -24,7 +24,7 @@ def segments_of(predictions: pd.DataFrame) -> pd.DataFrame | None:
     """Join consecutive windows with the same label: start, end, label, mean confidence and number of windows.
 
     Overlapping windows with different labels meet half-way between their centres. Start and end are written as in the
-    time column, or are rows of the file without one. None if nobody knows where windows begin and end.
+    time column, or are rows of the file without one. None if it is not known where windows begin and end.
     """
     kind, starts, ends = window_times(predictions)
     if ends is None:

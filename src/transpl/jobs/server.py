@@ -33,7 +33,8 @@ from transpl import TransPL, __version__
 from transpl._utils.errors import InputError
 from transpl.datasets.recordings.reading import read_recordings
 from transpl.jobs.server_metrics import Measured, ServerMetrics
-from transpl.jobs.target import estimated_accuracy, origin_of
+from transpl.jobs.target import origin_of
+from transpl.jobs.target_summary import estimated_accuracy
 from transpl.windows import as_windows, name_channels
 
 _OPTIONAL = ("domain_col", "group_col", "time_col")  # columns of the source that a csv may lack

@@ -72,13 +72,13 @@ def describe_model(cache: SourceCache[TransPL], home: Path) -> None:
 
 @contextmanager
 def checkpoints_in(model: TransPL, folder: Path) -> Iterator[None]:
-    """Let training resume from `folder`, which is removed after success; `model` gets its own folder back."""
-    own = model.checkpoint_dir
+    """Let training resume from `folder`, which is removed after success; then restore the model's `checkpoint_dir`."""
+    before = model.checkpoint_dir
     model.set_params(checkpoint_dir=folder)
     try:
         yield
     finally:
-        model.set_params(checkpoint_dir=own)
+        model.set_params(checkpoint_dir=before)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from transpl import TransPL, __version__
+from transpl import TransPL
 from transpl._utils.files import write_json
 from transpl._utils.hashing import hash_file
-from transpl._utils.metrics import accuracy, macro_f1
 from transpl.council import CouncilExplanation
 from transpl.datasets.recordings.reading import Recordings
-from transpl.estimator.validation import few_label_indices, to_python
-from transpl.jobs.check_order import check_order
+from transpl.estimator.validation import few_label_indices
 from transpl.jobs.folder import (
     CHECK,
     LABEL_BEFORE,
@@ -39,20 +36,16 @@ from transpl.jobs.folder import (
     write_table,
     writing_results,
 )
+from transpl.jobs.review_order import check_order
 from transpl.jobs.segments import at_changes, segments_of
+from transpl.jobs.target_summary import ESTIMATE, MAX_NAMES, NO_LABEL, estimated_accuracy, scores_of, summary_of
 from transpl.markov import Explanation, ShiftReport, windows_to_explain
-from transpl.windows import override_probabilities
+from transpl.windows import PseudoLabels, override_probabilities
 
-NO_LABEL = ""
-ESTIMATE = "estimated_accuracy"  # key of metrics.json and summary.json
 _FILES = (
     *("summary.json", "predictions.csv", "metrics.json", "report.html"),
     *("explanation.npz", "shift.json", SAMPLE_FILE, SEGMENTS),
 )
-_USUAL, _HARDLY_ANY = 0.05, 0.01  # shares of a class in the source, and among the labels of a target that lacks it
-_LOW = 0.6  # estimated accuracy below which a person should label some windows
-_MAX_NAMES = 10  # classes in a warning
-_DIGITS = 6  # of shapes that are only drawn
 
 
 @dataclass(frozen=True)
@@ -164,15 +157,10 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
     labels = predictions["label"].to_numpy()
     needs_pseudo_labels = task.explain or target.y is not None
     pseudo = model.pseudo_label(target.X) if needs_pseudo_labels else None
-
-    scores: dict[str, Any] = {}
-    if target.y is not None and pseudo is not None:
-        together = target.groups is not None or task.smooth
-        answers = model.predict(target.X, groups=target.groups, smooth=task.smooth) if together else pseudo.labels
-        scores["pseudo_labels"] = score(target.y, answers)
-    if test.y is not None:
-        scores |= {"before": score(test.y, before), "after": score(test.y, labels)}
-        scores["confusion"] = _confusion(test.y, labels)
+    answers = None if pseudo is None else pseudo.labels
+    if target.y is not None and (target.groups is not None or task.smooth):
+        answers = model.predict(target.X, groups=target.groups, smooth=task.smooth)
+    scores = scores_of(target.y, answers, test.y, before, labels)
     if scores and few:
         scores["labels_given"] = len(few)
 
@@ -181,15 +169,9 @@ def adapt_target(model: TransPL, task: AdaptTask, finished: TransPL | None = Non
         probabilities = probabilities_of(predictions, len(model.classes_))
         order = np.argsort(predictions[CHECK].to_numpy(), kind="stable")
         explanation = explain_some(model, test.X, probabilities, order, task.channel_names)
-        shift = model.shift_report(channel_names=task.channel_names)
-        if shift.target_shares is None:  # `adapt` labelled nothing
-            known = few_label_indices(task.few_labels, len(target.X), model.classes_)
-            shift = replace(shift, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
+        shift = _shift_report(model, task, pseudo)
     truth = (task.target if task.test is None else task.test).y
-    unread: list[str] = []
-    if shift is not None and model.variant == "paper":  # the council has witnesses that read more than codes
-        unread = [name for name, blind in zip(shift.channel_names, shift.unread, strict=True) if blind]
-    summary = _summary(model, task, labels, truth, before, unread)
+    summary = summary_of(model, task, labels, truth, before, _unread_channels(model, shift))
     return AdaptResult(predictions, summary, scores or None, estimated_accuracy(model), explanation, shift)
 
 
@@ -216,7 +198,7 @@ def write_target_folder(
     sample
         windows of both domains, for figures
     receipt
-        for summary.json, by which `adapt_many` knows its own finished results
+        for summary.json, by which `adapt_many` recognises results that it finished earlier
     """
     with writing_results(folder):
         for name in _FILES:
@@ -263,9 +245,9 @@ def predictions_table(
     Parameters
     ----------
     before
-        (n,) labels before adaptation, for a column of their own
+        (n,) labels before adaptation, written as another column
     truth
-        (n,) true labels, "" where unknown, for a column of their own
+        (n,) true labels, "" where unknown, written as another column
     **order
         `groups` and `smooth`, as in `TransPL.predict_proba`
     """
@@ -300,62 +282,6 @@ def explain_some(
     return replace(found, windows=rows, answers=probabilities[rows])
 
 
-def estimated_accuracy(model: TransPL) -> dict[str, float] | None:
-    """Accuracy of an adapted model, estimated without labels, as plain values; None for a variant without it."""
-    found = model.fitted_method().estimate
-    return None if found is None else {name: float(value) for name, value in found._asdict().items()}
-
-
-def score(truth: NDArray, labels: NDArray) -> dict[str, float]:
-    """Accuracy and macro-F1 on the windows whose truth is known, and how many these are."""
-    a, b = _known(truth, labels)
-    return {"windows": len(a), "accuracy": accuracy(a, b), "macro_f1": macro_f1(a, b)}
-
-
-def class_shares(labels: NDArray, classes: NDArray) -> dict[str, float]:
-    """The share of each class among the known labels."""
-    text, _ = _known(labels, labels)
-    return {str(name): float((text == str(name)).mean()) for name in classes}
-
-
-def warnings_about(
-    shares: dict[str, float],
-    source_shares: dict[str, float] | None,
-    estimate: dict[str, float] | None,
-    lacks_classes: bool,
-    unread: Sequence[str] = (),
-) -> list[str]:
-    """Why a person should look before relying on the labels, in sentences.
-
-    Parameters
-    ----------
-    shares
-        of each class among the labels
-    source_shares
-        of each class in the source; None if nobody knows
-    estimate
-        accuracy, low and high, estimated without labels
-    lacks_classes
-        whether the method noticed that the target lacks classes
-    unread
-        channels without a vote, because all their pieces look alike
-    """
-    usual = source_shares or dict.fromkeys(shares, 1.0)
-    absent = [name for name, share in shares.items() if share < _HARDLY_ANY and usual.get(name, 0.0) >= _USUAL]
-    found = []
-    if absent:
-        found.append(f"hardly any window is labelled {', '.join(absent[:_MAX_NAMES])}")
-    elif lacks_classes:
-        found.append("the target may lack classes of the source")
-    if found:
-        found[0] += "; where a target lacks classes, others are mistaken for them, and all estimates are too high"
-    if unread:
-        found.append(f"the codes tell nothing about {', '.join(unread[:_MAX_NAMES])}, which had no vote")
-    if estimate is not None and estimate["accuracy"] < _LOW:
-        found.append(f"the estimated accuracy is low, {100 * estimate['accuracy']:.0f} %")
-    return found
-
-
 def warn_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
     """Warn of true labels that the model cannot predict: they may be its classes under other names."""
     if truth is None:
@@ -364,10 +290,25 @@ def warn_unknown_classes(truth: NDArray | None, classes: NDArray) -> None:
     unknown = sorted(set(truth.astype(str).tolist()) - {*names, NO_LABEL})
     if unknown:
         warnings.warn(
-            f"the target's labels {', '.join(map(repr, unknown[:_MAX_NAMES]))} are not classes of the source "
-            f"({', '.join(map(repr, names[:_MAX_NAMES]))}); their windows count as wrong.",
+            f"the target's labels {', '.join(map(repr, unknown[:MAX_NAMES]))} are not classes of the source "
+            f"({', '.join(map(repr, names[:MAX_NAMES]))}); their windows count as wrong.",
             stacklevel=2,
         )
+
+
+def _shift_report(model: TransPL, task: AdaptTask, pseudo: PseudoLabels) -> ShiftReport:
+    report = model.shift_report(channel_names=task.channel_names)
+    if report.target_shares is not None:
+        return report
+    known = few_label_indices(task.few_labels, len(task.target.X), model.classes_)
+    return replace(report, target_shares=override_probabilities(pseudo.probabilities, known).mean(axis=0))
+
+
+def _unread_channels(model: TransPL, shift: ShiftReport | None) -> list[str]:
+    """Channels whose codes are all alike; the council has witnesses that read more than codes."""
+    if shift is None or model.variant != "paper":
+        return []
+    return [name for name, unread in zip(shift.channel_names, shift.unread, strict=True) if unread]
 
 
 def _without_labels_of(target: Target, rows: list[int]) -> Target:
@@ -386,71 +327,3 @@ def _with_given_labels(target: Target, few_labels: dict[int, str]) -> Target:
     table = pd.DataFrame({"window": np.arange(len(target.X))}) if target.origin is None else target.origin
     given = pd.Series(few_labels).reindex(range(len(target.X)), fill_value=NO_LABEL).to_numpy()
     return replace(target, origin=table.reset_index(drop=True).assign(**{TRUE_LABEL: given}))
-
-
-def _summary(
-    model: TransPL, task: AdaptTask, labels: NDArray, truth: NDArray | None, before: NDArray, unread: list[str]
-) -> dict[str, Any]:
-    """All that the report says beside the scores, as plain values."""
-    method, prior = model.fitted_method(), task.prior
-    if prior is not None and not isinstance(prior, dict):
-        prior = {str(k): float(share) for k, share in zip(model.classes_, np.asarray(prior), strict=True)}
-    distances = model.channel_distances_  # the costly part, computed once
-    weights = method.weights_from(distances)
-    council: dict[str, Any] = {}
-    if estimate := estimated_accuracy(model):
-        witnesses = [
-            {"witness": each.witness, "view": each.view, "accuracy": float(each.accuracy)}
-            for each in method.standings()
-        ]
-        council = {ESTIMATE: estimate, "undone": list(method.undone(task.channel_names)), "witnesses": witnesses}
-    shares = class_shares(labels, model.classes_)
-    estimate = council.get(ESTIMATE)
-    return {
-        "transpl_version": __version__,
-        "warnings": warnings_about(shares, task.source.get("class_shares"), estimate, method.lacks_classes, unread),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source": task.source,
-        "target": {
-            "name": task.name,
-            "windows": len(task.target.X),
-            "labels_given": len(task.few_labels or {}),
-        },
-        "test": {
-            "windows": len(labels),
-            "class_shares": shares,
-            "true_class_shares": None if truth is None else class_shares(truth, model.classes_),
-            "changed": int((before != labels).sum()),
-        },
-        "variant": model.variant,
-        "mode": model.mode_,
-        **council,
-        "prior": prior,
-        "classes": [str(name) for name in model.classes_],
-        "channels": [
-            {"name": name, "distance": float(distance), "weight": float(weight)}
-            for name, distance, weight in zip(task.channel_names, distances, weights, strict=True)
-        ],
-        "sigma": to_python(model.sigma),
-        "codebook_usage": {
-            book: {"counts": usage.counts.tolist(), "perplexity": usage.perplexity, "dead": usage.dead}
-            for book, usage in model.codebook_usage_.items()
-        },
-        "decoded_codes": method.decoded_codes["coarse"].round(_DIGITS).tolist(),
-        "history": model.history_,
-        "seconds": model.seconds_,
-    }
-
-
-def _confusion(truth: NDArray, labels: NDArray) -> dict[str, Any]:
-    """How often each true class (row) got each label (column)."""
-    table = pd.crosstab(*_known(truth, labels))
-    names = np.union1d(table.index, table.columns)
-    counts = table.reindex(index=names, columns=names, fill_value=0)
-    return {"labels": names.tolist(), "counts": counts.to_numpy(int).tolist()}
-
-
-def _known(truth: NDArray, labels: NDArray) -> tuple[NDArray, NDArray]:
-    """Both as text, where the truth is known."""
-    known = truth.astype(str) != NO_LABEL
-    return truth[known].astype(str), labels[known].astype(str)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import UnreadableFile, check_choice, check_int, check_positive, invalid, unreadable_file
 from transpl._utils.files import read_npz, replacing
+from transpl._utils.wording import listed
 from transpl.markov.contributions import Contributions, VoteEvidence, contributions_of, evidence_of
 from transpl.markov.counts import check_codes
 from transpl.markov.nearest import NearestWindows
@@ -388,11 +389,6 @@ def _other_answer(one: Explanation, k: int) -> str:
     if answer == k:
         return ""
     return f" {_ANSWERED_BY[one.mode]} {one.classes[answer]}, {one.answers[0, answer]:.2f}."
-
-
-def listed(words: Sequence[str]) -> str:
-    """Join words as in a sentence: a; a and b; a, b and c."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def windows_to_explain(

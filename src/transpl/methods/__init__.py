@@ -5,14 +5,15 @@ Methods take arrays and return arrays; they know nothing about files, pairs or t
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from transpl._utils.errors import require_deep
+from transpl._utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from transpl.methods.contract import ExplainableMethod, Method
+    from transpl.methods.contract import Method
     from transpl.methods.council_method import CouncilMethod
+    from transpl.methods.explainable import ExplainableMethod
     from transpl.methods.network_method import NetworkMethod
     from transpl.methods.source_model import SourceModel
     from transpl.methods.transpl.paper_settings import TransPLSettings
@@ -33,26 +34,24 @@ __all__ = [
     "TransPLSettings",
 ]
 
-_HOME = {
-    "CouncilMethod": "transpl.methods.council_method",
-    "ExplainableMethod": "transpl.methods.contract",
-    "Labelled": "transpl.windows",
-    "LearntRows": "transpl.windows",
-    "Method": "transpl.methods.contract",
-    "PseudoLabels": "transpl.windows",
-    "TargetInfo": "transpl.windows",
-    "TransPLSettings": "transpl.methods.transpl.paper_settings",
+_NEED_TORCH = {
+    "network_method": ("NetworkMethod",),
+    "source_model": ("SourceModel",),
+    "transpl.transpl_method": ("TransPLMethod",),
 }
-_HOME_WITH_TORCH = {
-    "NetworkMethod": "transpl.methods.network_method",
-    "SourceModel": "transpl.methods.source_model",
-    "TransPLMethod": "transpl.methods.transpl.transpl_method",
-}
+_get = lazy_names(
+    __name__,
+    {
+        "contract": ("Labelled", "LearntRows", "Method", "PseudoLabels", "TargetInfo"),
+        "council_method": ("CouncilMethod",),
+        "explainable": ("ExplainableMethod",),
+        "transpl.paper_settings": ("TransPLSettings",),
+        **_NEED_TORCH,
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME_WITH_TORCH:
+    if any(name in names for names in _NEED_TORCH.values()):
         require_deep(f"transpl.methods.{name}")
-    elif name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module((_HOME | _HOME_WITH_TORCH)[name]), name)
+    return _get(name)

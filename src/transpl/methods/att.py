@@ -35,7 +35,7 @@ from transpl.nn import (
     train,
     window_rows,
 )
-from transpl.nn.losses import overlap
+from transpl.nn.losses import weight_overlap
 from transpl.windows import LearntRows, PseudoLabels, TargetInfo, Windows
 
 _CANDIDATES = 3  # keeps the random choice of candidates apart from the order of the batches
@@ -181,7 +181,7 @@ class TriTrainingObjective(Objective):
         labelling = ((source + alpha * target) * by_both).sum() / _count(source | target)
         learnt, weight = (target, alpha) if bool(self.chosen.any()) else (source, 1.0)
         predictor = (learnt * row_losses(model.network.head)).sum() / _count(learnt)
-        common = overlap(_first_weights(model.first), _first_weights(model.second))
+        common = weight_overlap(_first_weights(model.first), _first_weights(model.second))
         return {
             "loss": labelling + self.settings.overlap_weight * common + weight * predictor,
             "labelling_cross_entropy": labelling,

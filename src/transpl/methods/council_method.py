@@ -22,7 +22,7 @@ from transpl import markov
 from transpl._utils.clock import work_seconds
 from transpl._utils.errors import InputError, check_int, invalid
 from transpl._utils.hashing import hash_bytes
-from transpl._utils.layout import check_arrays, check_facts, check_numbers
+from transpl._utils.layout import check_arrays, check_facts, check_numbers, prefixed, without_prefix
 from transpl._utils.locks import process_state
 from transpl._utils.progress import task
 from transpl.council import (
@@ -42,17 +42,16 @@ from transpl.council.shifts import find_triads
 from transpl.council.witnesses.codes import PATCH_LENGTH
 from transpl.markov import (
     CodebookUsage,
-    Drift,
-    ShiftReport,
     SourceCodes,
     TransitionCounts,
+    Undone,
     check_prior,
     class_log_probabilities,
-    measure_drift,
     nearest_windows,
 )
-from transpl.methods.contract import ExplainableMethod, Floats
+from transpl.methods.contract import Floats
 from transpl.methods.council_settings import CodebookSettings, CouncilMethodSettings
+from transpl.methods.explainable import ExplainableMethod
 from transpl.methods.registry import register
 from transpl.windows import CHUNK, Labelled, PseudoLabels, TargetInfo, Windows, evenly_spaced, name_channels
 
@@ -195,7 +194,7 @@ class CouncilMethod(ExplainableMethod):
     def start_from(self, model: SourceModel) -> None:
         """Learn from the rows of a source model; its network is not needed.
 
-        In a benchmark nobody asks what shifted: no codebook is learnt.
+        No codebook is learnt: a benchmark does not report what shifted.
         """
         self._learn(self.source_for(model).source)
         self._shortest_window, self._coded = self.settings.shortest_window, None
@@ -207,7 +206,7 @@ class CouncilMethod(ExplainableMethod):
         self.label_record, self.details = {}, {}
 
     def number_source_rows(self, rows: NDArray[np.integer]) -> None:
-        self._coded = self._codes_of_source.of_rows(rows)
+        self._coded = self._coded_source.of_rows(rows)
 
     def remember_source(self, source: Labelled, validation: Labelled | None = None) -> None:
         self._rows = source
@@ -234,7 +233,7 @@ class CouncilMethod(ExplainableMethod):
     def n_channels(self) -> int:
         if self._rows is not None:
             return self._rows.windows.n_channels
-        return self._codes_of_source.class_counts.n_channels
+        return self._coded_source.class_counts.n_channels
 
     @property
     def shortest_window(self) -> int:
@@ -248,17 +247,17 @@ class CouncilMethod(ExplainableMethod):
     # adapting and answering
 
     def _adapt(self, target: Windows, info: TargetInfo) -> None:
-        """Undo shifts, hear the witnesses on the target and judge them."""
-        start, council, groups = work_seconds(), self._council.unadapted(), _numbered(info.groups)
+        """Undo shifts, let the witnesses label the target, and judge them."""
+        start = work_seconds()
         with self._threads():
-            hearing = council.adapt(self._source_to_compare(), target, replace(info, groups=groups))
+            council, answer = self._adapted_council(target, replace(info, groups=_numbered(info.groups)))
             counts = None if self._coded is None else self._coded.count(target)
-        shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
+        shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
         # Only a finished adaptation replaces the last one.
         self._council, self._judged = council, True
         if counts is not None:
             self._target = _Target(counts, info.prior, TargetSample.of(target), shares=shares, seconds=seconds)
-        self.label_record = {"initial": PseudoLabels.from_probabilities(hearing.probabilities)}
+        self.label_record = {"initial": PseudoLabels.from_probabilities(answer.probabilities)}
         self.details = self._details()
 
     def _details(self) -> dict[str, Any]:
@@ -274,7 +273,7 @@ class CouncilMethod(ExplainableMethod):
 
     def add_target(self, target: Windows) -> None:
         """Count more target windows; the witnesses are judged on a sample of them all when they are next asked."""
-        counts, known = self._codes_of_source.count(target), self._target
+        counts, known = self._coded_source.count(target), self._target
         if known is None:
             self._target = _Target(counts, sample=TargetSample.of(target), growing=True)
         else:
@@ -301,7 +300,7 @@ class CouncilMethod(ExplainableMethod):
         self.check_info(TargetInfo(groups=groups, smooth=smooth), len(windows), complete=False)
         council = self.council
         with self._threads():
-            if groups is not None or smooth:  # windows that belong together must be heard together
+            if groups is not None or smooth:  # windows that belong together are labelled together
                 return council.predict(windows, TargetInfo(groups=_numbered(groups), smooth=smooth)).probabilities
             parts = []
             with task("labelling windows", len(windows)) as update:
@@ -311,15 +310,15 @@ class CouncilMethod(ExplainableMethod):
             return np.concatenate(parts)
 
     def pseudo_label(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
-        parts = [hearing.probabilities for hearing in self._hearings(target, prior)]
+        parts = [answer.probabilities for answer in self._answers(target, prior)]
         return PseudoLabels.from_probabilities(np.concatenate(parts))
 
     def one_shot_labels(self, target: Windows, prior: Floats | None = None) -> PseudoLabels:
         """Label windows by a council that is judged on these windows alone."""
         self.check_target(target)
         info = self.check_info(TargetInfo(prior=prior), len(target), complete="groups" not in self.requires)
-        hearing = self._council.unadapted().adapt(self._source_to_compare(), target, TargetInfo(prior=info.prior))
-        return PseudoLabels.from_probabilities(hearing.probabilities)
+        _, answer = self._adapted_council(target, TargetInfo(prior=info.prior))
+        return PseudoLabels.from_probabilities(answer.probabilities)
 
     @property
     def council(self) -> Council:
@@ -331,9 +330,8 @@ class CouncilMethod(ExplainableMethod):
             assert self._target.sample is not None
             start, sample = work_seconds(), self._target.sample.windows
             with self._threads():
-                council = self._council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), sample, TargetInfo(prior=self._target.prior))
-            shares, seconds = hearing.probabilities.mean(axis=0), work_seconds() - start
+                council, answer = self._adapted_council(sample, TargetInfo(prior=self._target.prior))
+            shares, seconds = answer.probabilities.mean(axis=0), work_seconds() - start
             self._council, self._judged = council, True
             self._target = replace(self._target, shares=shares, seconds=seconds)
         return self._council
@@ -342,15 +340,20 @@ class CouncilMethod(ExplainableMethod):
     def _adapted(self) -> bool:
         return bool(self._council.seat_accuracies()) or not self._judged
 
-    def _hearings(self, windows: Windows, prior: Floats | None) -> Iterator[CouncilAnswer]:
-        """What is said of windows, a chunk at a time; before any adaptation they are themselves the target."""
+    def _answers(self, windows: Windows, prior: Floats | None) -> Iterator[CouncilAnswer]:
+        """The council's answers, a chunk of windows at a time; before any adaptation they are themselves the target."""
         council = self.council
         with self._threads():
             if not self._adapted:
-                yield council.unadapted().adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
+                yield self._adapted_council(windows, TargetInfo(prior=prior))[1]
                 return
             for _, part in windows.chunks(CHUNK):
                 yield council.predict(part, TargetInfo(prior=prior))
+
+    def _adapted_council(self, target: Windows, info: TargetInfo) -> tuple[Council, CouncilAnswer]:
+        """A copy of the source's council, adapted to a target, and its answer there."""
+        council = self._council.unadapted()
+        return council, council.adapt(self._source_to_compare(), target, info)
 
     def _source_to_compare(self) -> Labelled | None:
         """The source's rows, to find shifts; a loaded model does without them and warns."""
@@ -358,7 +361,7 @@ class CouncilMethod(ExplainableMethod):
             warnings.warn(
                 "adapt: a loaded model does not hold its source rows, so that shifts are not searched for. "
                 "Pass X_source and y_source, or set undo='none'.",
-                stacklevel=5,
+                stacklevel=6,
             )
         return self._rows
 
@@ -380,12 +383,11 @@ class CouncilMethod(ExplainableMethod):
         council, target = self.council, self._target
         with self._threads():
             if target is None:  # as in `pseudo_label`
-                council = council.unadapted()
-                hearing = council.adapt(self._source_to_compare(), windows, TargetInfo(prior=prior))
+                council, answer = self._adapted_council(windows, TargetInfo(prior=prior))
             else:
-                hearing = council.predict(windows, TargetInfo(prior=prior))
-        source, settings, D = self._codes_of_source, self.codebook_settings, windows.n_channels
-        same = prior is None and target is not None  # `predict_proba` would hear the same
+                answer = council.predict(windows, TargetInfo(prior=prior))
+        source, settings, D = self._coded_source, self.codebook_settings, windows.n_channels
+        same = prior is None and target is not None  # as `predict_proba` would answer
         undone = council.undo_shifts(windows)
         codes = source.encode(undone)
         target_counts = source.count(windows) if target is None else target.counts
@@ -396,45 +398,14 @@ class CouncilMethod(ExplainableMethod):
             codes=codes,
             distances=distances,
             weights=self.weights_from(distances, target_counts),
-            answers=hearing.probabilities if same else self.predict_proba(windows),
+            answers=answer.probabilities if same else self.predict_proba(windows),
             mode=self.mode,
             patch_length=source.book.patch_length,
             windows=np.arange(len(windows)),
             signals=undone.with_nan(),
             nearest=nearest_windows(codes, source.codes, np.full(D, 1 / D), classes, nearest),
             code_log_probabilities=class_log_probabilities(source.class_counts, settings.smoothing, settings.epsilon),
-            **explanation_fields(council, windows, hearing, channel_names),
-        )
-
-    def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
-        council, source, target, settings = self.council, self._codes_of_source, self._target, self.codebook_settings
-        assert target is not None
-        return ShiftReport.from_counts(
-            self.source_counts,
-            target.counts,
-            source.cost(),
-            sigma=settings.sigma if settings.channel_alignment else None,
-            channel_names=tuple(channel_names),
-            classes=classes.tolist(),
-            source_shares=source.class_shares,
-            target_shares=target.shares,
-            smoothing=settings.smoothing,
-            epsilon=settings.epsilon,
-            undone=council.undone(channel_names),
-        )
-
-    def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
-        source, settings = self._codes_of_source, self.codebook_settings
-        return measure_drift(
-            source.encode(windows),
-            source.codes.codes if reference is None else source.encode(reference),
-            source.cost(),
-            tuple(channel_names),
-            compared_with="source" if reference is None else "reference",
-            smoothing=settings.smoothing,
-            epsilon=settings.epsilon,
-            seed=self.seed,
-            **options,
+            **explanation_fields(council, windows, answer, channel_names),
         )
 
     @property
@@ -458,23 +429,46 @@ class CouncilMethod(ExplainableMethod):
     def lacks_classes(self) -> bool:
         return self.council.lacks_classes
 
-    def undone(self, channel_names: Sequence[str]) -> tuple[str, ...]:
-        search = self.council.shifts
-        return () if search is None else tuple(shift.sentence(channel_names) for shift in search.shifts)
+    def undone_shifts(self, channel_names: Sequence[str]) -> tuple[Undone, ...]:
+        return self.council.undone(channel_names)
 
     @property
-    def _codes_of_source(self) -> CodedSource:
+    def shift_settings(self) -> CodebookSettings:
+        return self.codebook_settings
+
+    def codes(self, windows: Windows) -> NDArray[np.integer]:
+        return self._coded_source.encode(windows)
+
+    @property
+    def source_codes(self) -> NDArray[np.integer]:
+        return self._coded_source.codes.codes
+
+    @property
+    def source_shares(self) -> Floats:
+        return self._coded_source.class_shares
+
+    @property
+    def target_shares(self) -> Floats | None:
+        self.council  # noqa: B018  judges the witnesses on windows that were added
+        return None if self._target is None else self._target.shares
+
+    @property
+    def code_distances(self) -> Floats:
+        return self._coded_source.cost()
+
+    @property
+    def _coded_source(self) -> CodedSource:
         if self._coded is None:
             raise self._not_fitted()
         return self._coded
 
     @property
     def codebook(self) -> Floats:
-        return self._codes_of_source.book.centres
+        return self._coded_source.book.centres
 
     @property
     def codebook_usage(self) -> dict[str, CodebookUsage]:
-        source = self._codes_of_source
+        source = self._coded_source
         return {"coarse": markov.codebook_usage(source.codes.codes, source.book.n_codes)}
 
     @property
@@ -484,7 +478,7 @@ class CouncilMethod(ExplainableMethod):
 
     @property
     def class_counts(self) -> TransitionCounts:
-        return self._codes_of_source.class_counts
+        return self._coded_source.class_counts
 
     @property
     def source_counts(self) -> TransitionCounts:
@@ -493,18 +487,6 @@ class CouncilMethod(ExplainableMethod):
     @property
     def target_counts(self) -> TransitionCounts | None:
         return None if self._target is None else self._target.counts
-
-    def channel_distances(self, target_counts: TransitionCounts) -> Floats:
-        smoothing = (self.codebook_settings.smoothing, self.codebook_settings.epsilon)
-        return markov.channel_distances(self.source_counts, target_counts, self._codes_of_source.cost(), *smoothing)
-
-    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
-        if not self.codebook_settings.channel_alignment:
-            return np.ones(len(distances))
-        target_counts = self.target_counts if target_counts is None else target_counts
-        assert target_counts is not None
-        unread = markov.unread_channels(self.source_counts, target_counts)
-        return markov.channel_weights(distances, self.codebook_settings.sigma, unread)
 
     # storing
 
@@ -522,29 +504,28 @@ class CouncilMethod(ExplainableMethod):
     def arrays(self) -> dict[str, NDArray]:
         target = self._target
         arrays = self._deciding_arrays()
-        arrays |= {f"source.{name}": array for name, array in vars(self._codes_of_source.codes).items()}
+        arrays |= prefixed("source", vars(self._coded_source.codes))
         if target is not None and target.growing and target.sample is not None:
-            arrays |= {f"sample.{name}": array for name, array in target.sample.arrays().items()}
+            arrays |= prefixed("sample", target.sample.arrays())
         return arrays
 
     def _deciding_arrays(self) -> dict[str, NDArray]:
         """The arrays that decide predictions."""
-        council, source, target = self.council, self._codes_of_source, self._target
-        arrays = {f"council.{name}": array for name, array in council.arrays().items()}
-        arrays |= {f"codes.{name}": array for name, array in vars(source.book).items()}
+        council, source, target = self.council, self._coded_source, self._target
+        arrays = prefixed("council", council.arrays()) | prefixed("codes", vars(source.book))
         arrays["counts.class"] = source.class_counts.counts
         return arrays if target is None else {**arrays, "counts.target": target.counts.counts}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
         self._check_saved(facts, arrays)
-        book, codes = PatchCodes(**_below("codes.", arrays)), SourceCodes(**_below("source.", arrays))
+        book, codes = PatchCodes(**without_prefix("codes", arrays)), SourceCodes(**without_prefix("source", arrays))
         self._coded = CodedSource(book, codes, TransitionCounts(arrays["counts.class"]))
-        self._council = Council(self.settings.council()).restore(facts["council"], _below("council.", arrays))
+        self._council = Council(self.settings.council()).restore(facts["council"], without_prefix("council", arrays))
         self._shortest_window = facts["source"]["shortest_window"]
         self._source_seconds = facts["source"]["seconds"]
         self._target, self._rows, self._judged = None, None, True
         if "target" in facts:
-            about, sample = facts["target"], _below("sample.", arrays)
+            about, sample = facts["target"], without_prefix("sample", arrays)
             prior, shares = (None if about[name] is None else np.array(about[name]) for name in ("prior", "shares"))
             kept = TargetSample.restored(sample) if sample else None
             counts = TransitionCounts(arrays["counts.target"])
@@ -573,7 +554,7 @@ class CouncilMethod(ExplainableMethod):
             for name in ("prior", "shares"):
                 if target[name] is not None:
                     check_prior(target[name], K)
-        self._council.check(council, _below("council.", arrays), sizes)
+        self._council.check(council, without_prefix("council", arrays), sizes)
         self._check_channels(sizes["D"])
 
     def _try_out(self) -> None:
@@ -640,7 +621,7 @@ class _WindowStream:
         for part in parts:
             rows = chosen[(chosen >= first) & (chosen < first + len(part))] - first
             kept.append(part[rows])
-            found = method._codes_of_source.count(part)
+            found = method._coded_source.count(part)
             counts, first = found if counts is None else counts + found, first + len(part)
         assert counts is not None
         values, lengths = (np.concatenate([getattr(w, name) for w in kept]) for name in ("values", "lengths"))
@@ -654,7 +635,3 @@ class _WindowStream:
 def _numbered(groups: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
     """Groups of windows as numbers from 0 on."""
     return None if groups is None else np.unique(groups, return_inverse=True)[1].astype(np.int64)
-
-
-def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

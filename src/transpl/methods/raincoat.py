@@ -242,7 +242,7 @@ class CorrectionObjective(Objective):
         freeze(*model.heads(), model.frequency.summary, model.frequency.norm, *model.network.code_modules())
 
     def forward(self, batch: Rows) -> dict[str, Tensor]:
-        errors = [reconstruction_error(self.model(rows["x"]), rows["x"]) for rows in split_domains(batch)]
+        errors = [summed_l1_error(self.model(rows["x"]), rows["x"]) for rows in split_domains(batch)]
         error = errors[0] + errors[1]
         return {"loss": self.settings.reconstruction_weight * error, "reconstruction": error}
 
@@ -308,10 +308,10 @@ class Raincoat(JointMethod):
         return float(-log_p[np.arange(len(log_p)), held_out.y].mean())
 
 
-def reconstruction_error(output: RaincoatOutput, x: Tensor) -> Tensor:
+def summed_l1_error(output: RaincoatOutput, x: Tensor) -> Tensor:
     r"""||\hat x - x||_1, summed over rows, channels and steps; x (B, C, T) -> ()."""
     return F.l1_loss(output.reconstruction, x, reduction="sum")
 
 
 def _view(output: RaincoatOutput, x: Tensor) -> RaincoatView:
-    return RaincoatView(output.z, output.logits, reconstruction_error(output, x))
+    return RaincoatView(output.z, output.logits, summed_l1_error(output, x))

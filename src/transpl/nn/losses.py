@@ -295,7 +295,7 @@ class _Reversal(torch.autograd.Function):
         return -ctx.strength * gradients[0], None
 
 
-def overlap(W1: Tensor, W2: Tensor) -> Tensor:
+def weight_overlap(W1: Tensor, W2: Tensor) -> Tensor:
     r"""\sum_ij |W_1 W_2^T|_ij: how similar the units of two layers on the same features are (Saito et al. 2017).
 
     W1 (units, features), W2 (units', features) -> (); torch's layout, the paper's |W_1^T W_2| has columns for units

@@ -93,14 +93,3 @@ def percent(share: float, decimals: int = 0) -> str:
     if 0 < 100 * share < least / 2:
         return f"<\N{NO-BREAK SPACE}{least:.{decimals}f}\N{NO-BREAK SPACE}%"
     return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
-
-
-def listed(names: Iterable[object], joint: str = "and") -> str:
-    """As a, b and c."""
-    *first, last = [str(name) for name in names] or ["none"]
-    return f"{', '.join(first)} {joint} {last}" if first else last
-
-
-def counted(n: int, noun: str) -> str:
-    """As 1 pair, 2 pairs."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transpl._utils.files import write_text
-from transpl.report.html_parts import choice, counted, document, listed, script, script_data, style_sheet
+from transpl._utils.wording import counted, listed
+from transpl.report.html_parts import choice, document, script, script_data, style_sheet
 from transpl.report.rank_diagram import rank_section
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ def _class_axis(names: Sequence[str]) -> dict[str, Any]:
     return {"type": "category", "labelalias": {name: literal(short) for name, short in shown.items()}}
 
 
-def class_shares(
+def class_share_bars(
     classes: Sequence[str],
     series: Mapping[str, Mapping[str, float]],
     colours: Mapping[str, str],

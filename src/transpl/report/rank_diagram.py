@@ -8,7 +8,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, cast
 
-from transpl.report.html_parts import choice, counted, listed
+from transpl._utils.wording import counted, listed
+from transpl.report.html_parts import choice
 
 if TYPE_CHECKING:
     from transpl.benchmark import Comparison, Leaderboard, Metric, Statistics

@@ -10,7 +10,7 @@ import pytest
 from conftest import TINY, make_waves
 
 from transpl.methods import Labelled, TargetInfo, TransPLMethod, TransPLSettings
-from transpl.methods.transpl.paper_explanations import explain, shift_report
+from transpl.methods.transpl.paper_explanations import explain
 from transpl.nn import Execution
 from transpl.windows import as_windows
 
@@ -130,19 +130,19 @@ def test_explaining_changes_nothing(method):
 
 def test_what_shifted_is_what_the_method_weighs_by(method):
     adapt(method)
-    report, counts = shift_report(method, CLASSES, NAMES), method.state.target_counts
+    report, counts = method.shift_report(CLASSES, NAMES), method.state.target_counts
     np.testing.assert_allclose(report.distances, method.channel_distances(counts), atol=1e-15)
     np.testing.assert_allclose(report.weights, method.channel_weights(counts), atol=1e-15)
     assert report.source_shares.tolist() == [0.5, 0.5, 0.0]
     assert report.target_shares is None
     method.settings = replace(method.settings, channel_alignment=False)
-    assert shift_report(method, CLASSES, NAMES).weights.tolist() == [1.0, 1.0]
+    assert method.shift_report(CLASSES, NAMES).weights.tolist() == [1.0, 1.0]
 
 
 def test_a_shift_between_smoothed_counts(method):
     method.settings = replace(method.settings, smoothing="pseudocount")
     adapt(method)
-    report = shift_report(method, CLASSES, NAMES)
+    report = method.shift_report(CLASSES, NAMES)
     np.testing.assert_allclose(report.distances, method.channel_distances(method.state.target_counts), atol=1e-15)
     p, q = (
         counts.probabilities("pseudocount")
@@ -155,13 +155,13 @@ def test_a_shift_between_smoothed_counts(method):
 def test_class_proportions_of_the_target_are_the_mean_vote_of_the_windows_that_were_labelled(method):
     method.adapt(TARGET)
     expected = method.pseudo_label(TARGET).probabilities.mean(axis=0)
-    np.testing.assert_allclose(shift_report(method, CLASSES, NAMES).target_shares, expected, atol=1e-12)
+    np.testing.assert_allclose(method.shift_report(CLASSES, NAMES).target_shares, expected, atol=1e-12)
     method.add_target(TARGET)
-    assert shift_report(method, CLASSES, NAMES).target_shares is None
+    assert method.shift_report(CLASSES, NAMES).target_shares is None
 
 
 def test_a_model_of_old_has_no_neighbours_and_takes_class_shares_from_its_counts(method):
     method.state.source_codes = None
     adapt(method)
     assert explain(method, TARGET, CLASSES, NAMES).nearest is None
-    assert shift_report(method, CLASSES, NAMES).source_shares.tolist() == [0.5, 0.5, 0.0]
+    assert method.shift_report(CLASSES, NAMES).source_shares.tolist() == [0.5, 0.5, 0.0]

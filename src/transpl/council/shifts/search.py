@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from transpl._utils.errors import check_choice, check_int, invalid
+from transpl._utils.errors import check_choice, invalid
 from transpl.council.settings import KINDS
 from transpl.council.shifts.shift import TURNS, Shift, Triad, find_triads, is_rotation_rate
 from transpl.council.shifts.spectra import RATES, ClassModels, FeatureLayout, Group, pace_scores
+from transpl.council.target_sample import rows_in_even_steps
 from transpl.windows import as_windows
 
 # Calibrated by benchmarks/shifts.py on the development pairs, so that nothing is undone on an untouched one.
@@ -40,6 +41,7 @@ MIN_MARGIN_OF_PACE = 5.0  # people's cadence differs by a fifth, which must not 
 MIN_MARGIN_OF_PACE_PER_GROUP = 2.5  # untouched people who only walk differ by up to 2
 BLOCKS = 10  # for the error of a mean, because neighbouring windows are similar; fewer windows decide nothing
 MAX_WINDOWS_SEARCHED = 300
+_FEWEST_STEPS = 16
 MAX_CHANNELS = 24  # with more there are too many pairs: only dead channels, units and pace are searched for
 UNITS = (9.80665, 180 / np.pi, 1000.0, 9806.65)  # m/s² or g, degrees or radians, milli, m/s² or mg
 _ALIKE = 1.0  # in log size: below half of the smallest unit, above what two people differ (at most 0.8)
@@ -126,12 +128,10 @@ def find_shift(
     channel_names: Sequence[str] | None = None,
     triads: Sequence[Sequence[int | str]] | None = None,
     allow: str | Sequence[str] = "auto",
-    demand: Shift | None = None,
-    patch_length: int = 8,
 ) -> ShiftSearch:
     """Search for shifts between labelled source windows and unlabelled target windows.
 
-    Nothing is searched in windows of unequal length or shorter than two patches.
+    Nothing is searched in windows of unequal length or of fewer than 16 steps.
 
     Parameters
     ----------
@@ -143,26 +143,20 @@ def find_shift(
         See `find_triads`; without any triad, turns and mirrors are not tried.
     allow : str or sequence of str
         "auto" for every kind, "none" to report candidates and undo nothing, or the kinds that may be undone.
-    demand : Shift, optional
-        A known shift, which is undone without a search.
-    patch_length : int
     """
     allowed = _allowed(allow)
-    check_int("patch_length", patch_length, least=1)
     windows = as_windows(source, name="source")
     other = as_windows(target, name="target", n_channels=windows.n_channels)
     labels = np.asarray(y)
     found_triads = find_triads(triads, channel_names, windows.n_channels)
-    if demand is not None:
-        return ShiftSearch((demand,), (), float("nan"))
     if len(labels) != len(windows):
         raise invalid("y", expected=f"{len(windows)} labels", got=len(labels), advice="Give one per source window.")
     shortest = min(windows.values.shape[2], other.values.shape[2])
-    if windows.ragged or other.ragged or shortest < 2 * patch_length:
+    if windows.ragged or other.ragged or shortest < _FEWEST_STEPS:
         return ShiftSearch((), (), float("nan"))
-    rows = _evenly(len(windows))
+    rows = rows_in_even_steps(len(windows), MAX_WINDOWS_SEARCHED)
     here, labels = np.asarray(windows.values[rows], np.float32), labels[rows]
-    there = np.asarray(other.values[_evenly(len(other))], np.float32)
+    there = np.asarray(other.values[rows_in_even_steps(len(other), MAX_WINDOWS_SEARCHED)], np.float32)
     groups = _groups(found_triads, windows.n_channels)
     undone = []
     dead = dead_channels(here, there)
@@ -330,10 +324,6 @@ def _halves(y: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 def _finite(value: float) -> float | None:
     """Replace infinity and NaN, which JSON lacks, by None."""
     return value if np.isfinite(value) else None
-
-
-def _evenly(n: int) -> NDArray[np.int64]:
-    return np.linspace(0, n - 1, min(n, MAX_WINDOWS_SEARCHED)).astype(np.int64)
 
 
 def _allowed(allow: str | Sequence[str]) -> tuple[str, ...]:

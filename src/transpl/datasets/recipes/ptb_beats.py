@@ -48,6 +48,7 @@ from transpl._utils.errors import check_choice, invalid, unreadable_file
 from transpl._utils.files import third_party
 from transpl._utils.locks import process_state
 from transpl.datasets.recipe import import_extra
+from transpl.windows import evenly_spaced
 
 Floats = NDArray[np.float64]
 Peaks = Sequence[NDArray[np.int64]]  # the R peaks of each lead, in samples
@@ -194,9 +195,7 @@ def beats_of(header: Header, detector: str, most: int | None) -> tuple[NDArray[n
     peaks = r_peaks(signals)
     rr = rr_interval(peaks)
     centres = find_beats(peaks, detector).centres if rr <= MAX_RR else np.empty(0)
-    numbers = np.arange(len(centres))
-    if most is not None and most < len(centres):
-        numbers = np.linspace(0, len(centres) - 1, most).round().astype(np.int64)
+    numbers = evenly_spaced(len(centres), len(centres) if most is None else most)
     return cut_beats(signals, centres[numbers], rr), numbers
 
 

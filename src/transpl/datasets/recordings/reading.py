@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, check_positive, invalid, unreadable_file
 from transpl._utils.files import require_regular
+from transpl._utils.wording import counted
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays, recording_column
 from transpl.datasets.recordings.clocks import UNITS, Floats, is_time_of_day, seconds_column
 from transpl.datasets.recordings.cutter import Sizes
@@ -27,7 +28,6 @@ from transpl.datasets.recordings.long_layout import from_long
 from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
 from transpl.datasets.recordings.remarks import (
     Account,
-    count,
     describe,
     list_channels,
     loss_warnings,
@@ -394,7 +394,7 @@ def _from_windows(
         start=None,
         channel_names=found.channel_names,
         description=(
-            f"{_title(path, domain)}: {count(len(rows), 'window')} of {length}, already cut, "
+            f"{_title(path, domain)}: {counted(len(rows), 'window')} of {length}, already cut, "
             f"{list_channels(found.channel_names)}{unlabelled_note(y)}{unused_note('channels', found.unused)}"
         ),
         warnings=tuple(f"{path.name}: {line}" for line in warnings),

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
+from transpl._utils.wording import counted
 from transpl.datasets.recordings.clocks import DAY, Clock, Floats, measure_clock, spread_repeated, units_apart
 from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally
-from transpl.datasets.recordings.remarks import count
 from transpl.datasets.recordings.samplers import check_rate
 from transpl.datasets.recordings.tables import Text
 from transpl.windows import label_breaks
@@ -60,11 +60,11 @@ def order_recordings(table: Rows, gap: float | None, known: float | None) -> tup
         done["restarts"] += len(rounds) - 1
     notes = ["rows sorted by time"] if done["unsorted"] else []
     if done["restarts"]:
-        notes.append(f"the clock begins again {count(done['restarts'], 'time')}, and a recording with it")
+        notes.append(f"the clock begins again {counted(done['restarts'], 'time')}, and a recording with it")
     if done["repeated"]:
-        notes.append(f"{count(done['repeated'], 'row')} that repeat another dropped")
+        notes.append(f"{counted(done['repeated'], 'row')} that repeat another dropped")
     if done["spread"]:
-        notes.append(f"{count(done['spread'], 'row')} spread evenly, because the clock is coarser than they are")
+        notes.append(f"{counted(done['spread'], 'row')} spread evenly, because the clock is coarser than they are")
     interval = usual_interval(runs)
     if interval is not None and known is not None:
         power = units_apart(interval, known)

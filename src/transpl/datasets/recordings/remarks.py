@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from transpl._utils.wording import counted
 from transpl.datasets.recordings.clocks import SAME_RATE, Clock, units_apart
 from transpl.datasets.recordings.cutter import Sizes, Tally
 from transpl.datasets.recordings.tables import Text
@@ -44,22 +45,22 @@ class Account(NamedTuple):
         """What was done to the rows, in words."""
         tally, found = self.tally, list(self.notes)
         if tally.uneven:
-            found.append(f"uneven clock, so {count(tally.uneven, 'row')} interpolated at the usual rate")
+            found.append(f"uneven clock, so {counted(tally.uneven, 'row')} interpolated at the usual rate")
         if tally.filled:
-            found.append(f"{count(tally.filled, 'missing sample')} filled in")
+            found.append(f"{counted(tally.filled, 'missing sample')} filled in")
         if tally.standing and not any(clock.coarse for clock in self.clocks):
-            found.append(f"{count(tally.standing, 'row')} with the time of the row before dropped")
+            found.append(f"{counted(tally.standing, 'row')} with the time of the row before dropped")
         return found
 
 
 def describe(account: Account, channels: tuple[str, ...], windows: int, sizes: Sizes, y: Text | None) -> str:
     """Say in a line what was read and what was left out."""
     resampled = "" if sizes.rate is None else f" at {sizes.rate:g} per second"
-    left_out = f"; {count(account.left_out, 'row')} in gaps or tails left out" if account.left_out else ""
+    left_out = f"; {counted(account.left_out, 'row')} in gaps or tails left out" if account.left_out else ""
     changes = "".join(f"; {line}" for line in account.changes())
     return (
-        f"{count(account.rows, 'row')}, {list_channels(channels)}, {count(account.recordings, 'group')} -> "
-        f"{count(windows, 'window')} of {sizes.window}, step {sizes.step}{resampled}"
+        f"{counted(account.rows, 'row')}, {list_channels(channels)}, {counted(account.recordings, 'group')} -> "
+        f"{counted(windows, 'window')} of {sizes.window}, step {sizes.step}{resampled}"
         f"{left_out}{changes}{unlabelled_note(y)}{unused_note('columns', account.unused)}"
     )
 
@@ -76,7 +77,7 @@ def loss_warnings(account: Account) -> list[str]:
         "what is left over at the end of a recording": tally.at_end,
     }
     named = sorted((reason for reason, n in reasons.items() if n), key=reasons.__getitem__, reverse=True)
-    lost, share = count(account.left_out, "row"), 100 * account.share_left_out
+    lost, share = counted(account.left_out, "row"), 100 * account.share_left_out
     advice = "A longer --gap bridges more, a shorter --window leaves less over."
     return [f"{lost} of {account.rows:,} ({share:.0f} %) are in no window: {', '.join(named)}. {advice}"]
 
@@ -107,14 +108,9 @@ def mixed_rate_warnings(steps: Sequence[float], rate: float | None) -> list[str]
     ]
 
 
-def count(n: int, what: str) -> str:
-    """Return "1 row", "2,000 rows"."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
 def list_channels(names: tuple[str, ...]) -> str:
     """Return "2 channels (ax, ay)"."""
-    return f"{count(len(names), 'channel')} ({shorten(names)})"
+    return f"{counted(len(names), 'channel')} ({shorten(names)})"
 
 
 def shorten(names: Sequence[str], most: int = 20) -> str:
@@ -130,7 +126,7 @@ def unused_note(what: str, names: Sequence[str]) -> str:
 def unlabelled_note(y: Text | None) -> str:
     """Return the end of a description, for windows without label."""
     missing = 0 if y is None else int((y == "").sum())
-    return f"; {count(missing, 'window')} without label" if missing else ""
+    return f"; {counted(missing, 'window')} without label" if missing else ""
 
 
 def _round(rate: float) -> str:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transpl._utils.errors import invalid
+from transpl._utils.wording import counted
 from transpl.datasets.recordings.reading import Recordings
-from transpl.datasets.recordings.remarks import count, list_channels, shorten
+from transpl.datasets.recordings.remarks import list_channels, shorten
 from transpl.datasets.recordings.table_stream import find_tables
 from transpl.datasets.recordings.tables import Text
 
@@ -79,7 +80,7 @@ def _join(paths: Sequence[Path], parts: list[Recordings]) -> Recordings:
         domain=_joined_text(parts, "domain"),
         group=np.concatenate(group),
         description=(
-            f"{count(len(parts), 'file')} ({shorten(names)}): {count(total, 'window')} of {lengths.pop()}, "
+            f"{counted(len(parts), 'file')} ({shorten(names)}): {counted(total, 'window')} of {lengths.pop()}, "
             f"{list_channels(parts[0].channel_names)}"
         ),
         warnings=tuple(line for part in parts for line in part.warnings),

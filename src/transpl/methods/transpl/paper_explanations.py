@@ -1,17 +1,15 @@
-"""Explanations of TransPL: labels taken apart, what shifted, and drift, as plain data."""
+"""Labels of TransPL taken apart, as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transpl import markov
-from transpl._utils.errors import InputError
-from transpl.markov import Drift, Explanation, ShiftReport, measure_drift, nearest_windows
+from transpl.markov import Explanation, nearest_windows
 from transpl.methods.contract import Floats
 from transpl.methods.transpl.transpl_state import Codes, Vote
 from transpl.windows import Windows
@@ -56,53 +54,9 @@ def explain(
         prior_temperature=settings.prior_temperature,
         length=settings.length,
         confidence_rule=settings.confidence,
-        signals=_signals(windows),
+        signals=windows.with_nan(),
         nearest=None if known is None else nearest_windows(codes, known, vote.shares, classes, nearest),
     )
-
-
-def shift_report(method: TransPLMethod, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
-    """Compare the source's transitions with those of the target that the method was adapted to."""
-    state, settings = method.state, method.settings
-    assert state.target_counts is not None
-    return ShiftReport.from_counts(
-        state.class_counts.pooled(),
-        state.target_counts,
-        markov.transport_cost(method.codebook),
-        sigma=settings.sigma if settings.channel_alignment else None,
-        channel_names=tuple(channel_names),
-        classes=classes.tolist(),
-        source_shares=source_shares(method),
-        target_shares=state.target_shares,
-        smoothing=settings.smoothing,
-        epsilon=settings.epsilon,
-    )
-
-
-def drift(
-    method: TransPLMethod, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any
-) -> Drift:
-    """Compare new windows with the source's, or with a reference; options as in `measure_drift`."""
-    settings = method.settings
-    return measure_drift(
-        method.codes(windows),
-        _source_codes(method) if reference is None else method.codes(reference),
-        markov.transport_cost(method.codebook),
-        tuple(channel_names),
-        compared_with="source" if reference is None else "reference",
-        smoothing=settings.smoothing,
-        epsilon=settings.epsilon,
-        seed=settings.random_state,
-        **options,
-    )
-
-
-def _source_codes(method: TransPLMethod) -> Codes:
-    if method.state.source_codes is None:
-        raise InputError(
-            "drift: this model was saved without the codes of its source. Fit and save it again, or pass a reference."
-        )
-    return method.state.source_codes.codes
 
 
 def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) -> Floats:
@@ -111,22 +65,3 @@ def _answers(method: TransPLMethod, windows: Windows, codes: Codes, vote: Vote) 
     if state.mode != "markov":
         return method.predict_proba(windows)
     return replace(vote, prior=state.prior).probabilities(codes)
-
-
-def _signals(windows: Windows) -> NDArray[np.float32]:
-    """The values of the windows, NaN after the end of shorter ones."""
-    values = windows.in_memory().values
-    if not windows.ragged:
-        return values
-    ended = np.arange(values.shape[2]) >= windows.lengths[:, None]
-    return np.where(ended[:, None], np.float32(np.nan), values)
-
-
-def source_shares(method: TransPLMethod) -> Floats:
-    """Class proportions of the source's windows; an old model without source codes takes those of its transitions."""
-    state = method.state
-    if state.source_codes is None:
-        counted = state.class_counts.counts.sum(axis=(1, 2, 3))
-    else:
-        counted = np.bincount(state.source_codes.labels, minlength=method.n_classes)
-    return counted / counted.sum()

@@ -19,9 +19,7 @@ from transpl._utils.errors import InputError, check_choice, invalid
 from transpl._utils.hashing import hash_bytes
 from transpl.markov import (
     CodebookUsage,
-    Drift,
     Explanation,
-    ShiftReport,
     SourceCodes,
     TransitionCounts,
     check_prior,
@@ -29,12 +27,13 @@ from transpl.markov import (
     few_label_counts,
     voting_weights,
 )
-from transpl.methods.contract import MODES, ExplainableMethod, Floats, History, TargetStream
+from transpl.methods.contract import Floats, History
+from transpl.methods.explainable import MODES, ExplainableMethod, TargetStream
 from transpl.methods.network_method import NetworkMethod
 from transpl.methods.pseudo_labelling import as_tensors
 from transpl.methods.registry import register
 from transpl.methods.source_model import SourceModel
-from transpl.methods.transpl.paper_explanations import drift, explain, shift_report, source_shares
+from transpl.methods.transpl.paper_explanations import explain
 from transpl.methods.transpl.paper_settings import TransPLSettings
 from transpl.methods.transpl.transpl_state import Chunks, Codes, TransPLState, Vote
 from transpl.nn import (
@@ -210,6 +209,37 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
             return reconstruction_error(network, windows)
 
     @property
+    def shift_settings(self) -> TransPLSettings:
+        return self.settings
+
+    @property
+    def source_codes(self) -> Codes:
+        if self.state.source_codes is None:
+            raise InputError(
+                "drift: this model was saved without the codes of its source. Fit and save it again, or pass a "
+                "reference."
+            )
+        return self.state.source_codes.codes
+
+    @property
+    def source_shares(self) -> Floats:
+        """Class shares of the source's windows; an old model without source codes takes those of its transitions."""
+        state = self.state
+        if state.source_codes is None:
+            counted = state.class_counts.counts.sum(axis=(1, 2, 3))
+        else:
+            counted = np.bincount(state.source_codes.labels, minlength=self.n_classes)
+        return counted / counted.sum()
+
+    @property
+    def target_shares(self) -> Floats | None:
+        return self.state.target_shares
+
+    @property
+    def code_distances(self) -> Floats:
+        return markov.transport_cost(self.codebook)
+
+    @property
     def class_counts(self) -> TransitionCounts:
         return self.state.voting_counts
 
@@ -221,23 +251,11 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
     def target_counts(self) -> TransitionCounts | None:
         return self.state.target_counts
 
-    def channel_distances(self, target_counts: TransitionCounts) -> Floats:
-        cost, settings = markov.transport_cost(self.codebook), self.settings
-        return markov.channel_distances(self.source_counts, target_counts, cost, settings.smoothing, settings.epsilon)
-
     def channel_weights(self, target_counts: TransitionCounts) -> Floats:
         """The weight of each channel, (D,); all ones without channel alignment."""
         if not self.settings.channel_alignment:
             return np.ones(target_counts.n_channels)
         return self.weights_from(self.channel_distances(target_counts), target_counts)
-
-    def weights_from(self, distances: Floats, target_counts: TransitionCounts | None = None) -> Floats:
-        if not self.settings.channel_alignment:
-            return np.ones(len(distances))
-        target_counts = self.target_counts if target_counts is None else target_counts
-        assert target_counts is not None
-        unread = markov.unread_channels(self.source_counts, target_counts)
-        return markov.channel_weights(distances, self.settings.sigma, unread)
 
     # adapting and answering
 
@@ -382,12 +400,6 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
     ) -> Explanation:
         return explain(self, windows, classes, channel_names, prior, nearest)
 
-    def shift_report(self, classes: NDArray, channel_names: Sequence[str]) -> ShiftReport:
-        return shift_report(self, classes, channel_names)
-
-    def drift(self, windows: Windows, reference: Windows | None, channel_names: Sequence[str], **options: Any) -> Drift:
-        return drift(self, windows, reference, channel_names, **options)
-
     def facts(self) -> dict[str, Any]:
         return self.state.facts()
 
@@ -408,7 +420,7 @@ class TransPLMethod(NetworkMethod, ExplainableMethod):
 
     @property
     def expected_shares(self) -> Floats:
-        return source_shares(self) if self.state.prior is None else self.state.prior
+        return self.source_shares if self.state.prior is None else self.state.prior
 
     @property
     def mode(self) -> str:

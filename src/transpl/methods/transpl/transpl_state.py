@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from transpl._utils.errors import check_choice, invalid
-from transpl._utils.layout import check_arrays, check_facts, check_numbers
+from transpl._utils.layout import check_arrays, check_facts, check_numbers, prefixed, without_prefix
 from transpl.markov import (
     CodebookUsage,
     SourceCodes,
@@ -22,14 +22,15 @@ from transpl.markov import (
     mean_over_transitions,
     weighted_vote,
 )
-from transpl.methods.contract import MODES, Floats, History
+from transpl.methods.contract import Floats, History
+from transpl.methods.explainable import MODES
 from transpl.methods.transpl.paper_settings import TransPLSettings
 from transpl.nn import Network, NetworkSettings, with_weights
 from transpl.windows import PseudoLabels
 
 Codes = NDArray[np.integer]  # (n, D, N)
 Chunks = Iterable[tuple[slice, Codes]]  # rows, and their codes
-_REMEMBERED = "remembered."
+_REMEMBERED = "remembered"
 _NEEDED = {("counts.target", mode) for mode in MODES}
 _FACTS = {
     "network": {str: (int, float, str, bool)},
@@ -122,27 +123,28 @@ class TransPLState:
 
     def deciding_arrays(self) -> dict[str, NDArray]:
         """The arrays that decide predictions: weights and counts."""
-        arrays = _weights(self.source_network, "source.")
+        arrays = prefixed("source", _weights(self.source_network))
         if self.adapted_network is not None:
-            arrays |= _weights(self.adapted_network, "adapted.")
+            arrays |= prefixed("adapted", _weights(self.adapted_network))
         counts = {"class": self.class_counts, "target": self.target_counts, "labelled": self.labelled_counts}
-        return arrays | {f"counts.{name}": found.counts for name, found in counts.items() if found is not None}
+        return arrays | prefixed("counts", {name: found.counts for name, found in counts.items() if found is not None})
 
     def explaining_arrays(self) -> dict[str, NDArray]:
         """The arrays that explain predictions without deciding them."""
         if self.source_codes is None:
             return {}
-        return {_REMEMBERED + name: array for name, array in vars(self.source_codes).items()}
+        return prefixed(_REMEMBERED, vars(self.source_codes))
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> TransPLState:
         """The state that `facts`, `deciding_arrays` and `explaining_arrays` describe."""
         settings, shares = NetworkSettings(**facts["network"]), facts.get("target_shares")
         _check_saved(settings, facts, arrays)
-        counts = {name: TransitionCounts(array) for name, array in _below("counts.", arrays).items()}
-        remembered = _below(_REMEMBERED, arrays)
+        counts = {name: TransitionCounts(array) for name, array in without_prefix("counts", arrays).items()}
+        adapted = without_prefix("adapted", arrays)
+        remembered = without_prefix(_REMEMBERED, arrays)
         return cls(
-            source_network=_network(settings, _below("source.", arrays)),
+            source_network=_network(settings, without_prefix("source", arrays)),
             class_counts=counts["class"],
             codebook_usage={
                 book: CodebookUsage(np.array(of_codes, np.int64)) for book, of_codes in facts["codebook_usage"].items()
@@ -152,19 +154,15 @@ class TransPLState:
             labelled_counts=counts.get("labelled"),
             target_shares=None if shares is None else np.array(shares, np.float64),
             prior=None if facts["prior"] is None else np.array(facts["prior"], np.float64),
-            adapted_network=_network(settings, _below("adapted.", arrays)) if facts["mode"] == "finetune" else None,
+            adapted_network=_network(settings, adapted) if facts["mode"] == "finetune" else None,
             mode=facts["mode"],
             history=facts["history"],
             seconds=facts["seconds"],
         )
 
 
-def _weights(network: Network, prefix: str) -> dict[str, NDArray]:
-    return {prefix + name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
-
-
-def _below(prefix: str, arrays: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def _weights(network: Network) -> dict[str, NDArray]:
+    return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
 
 
 def _check_saved(settings: NetworkSettings, facts: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> None:
@@ -176,17 +174,17 @@ def _check_saved(settings: NetworkSettings, facts: Mapping[str, Any], arrays: Ma
     optional = {
         "counts.target": "i D codes codes",
         "counts.labelled": "i K D codes codes",
-        f"{_REMEMBERED}codes": "i windows D patches",
-        f"{_REMEMBERED}labels": "i windows",
-        f"{_REMEMBERED}rows": "i windows",
+        f"{_REMEMBERED}.codes": "i windows D patches",
+        f"{_REMEMBERED}.labels": "i windows",
+        f"{_REMEMBERED}.rows": "i windows",
     }
     layout |= {name: text for name, text in optional.items() if name in arrays or (name, mode) in _NEEDED}
     if mode == "finetune":
         layout["adapted.*"] = ""
     check_arrays(arrays, layout, {"K": K, "codes": settings.n_coarse})
-    if f"{_REMEMBERED}codes" in arrays:
-        check_numbers("codes", arrays[f"{_REMEMBERED}codes"], -1, settings.n_coarse - 1)
-        check_numbers("labels", arrays[f"{_REMEMBERED}labels"], 0, K - 1)
+    if f"{_REMEMBERED}.codes" in arrays:
+        check_numbers("codes", arrays[f"{_REMEMBERED}.codes"], -1, settings.n_coarse - 1)
+        check_numbers("labels", arrays[f"{_REMEMBERED}.labels"], 0, K - 1)
     for name in ("prior", "target_shares"):
         if facts.get(name) is not None:
             check_prior(facts[name], K)

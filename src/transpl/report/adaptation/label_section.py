@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transpl._utils.wording import listed
 from transpl.report import plots
 from transpl.report.adaptation.saved_job import SavedJob
-from transpl.report.html_parts import chart, listed
+from transpl.report.html_parts import chart
 
 LABELS = "target, labels"
 _COLOURS = {
@@ -51,7 +52,7 @@ def _proportions(saved: SavedJob) -> list[str]:
     missing = [name for name, share in series[LABELS].items() if not share]
     if missing:
         words.append(f"No window was labelled {listed(missing, 'or')}: check whether that can be right.")
-    figure = plots.class_shares(saved.classes, series, _COLOURS, say_none=LABELS)
+    figure = plots.class_share_bars(saved.classes, series, _COLOURS, say_none=LABELS)
     return chart("class-shares", figure, " ".join(words))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from transpl._utils.wording import counted, listed
+from transpl.jobs.target_summary import ESTIMATE, LOW_ACCURACY
 from transpl.report.adaptation.saved_job import SavedJob
-from transpl.report.html_parts import closed_box, counted, definitions, listed, percent
+from transpl.report.html_parts import closed_box, definitions, percent
 
-LOW_ACCURACY = 0.6  # estimated; below it readers are warned
 _ROWS = 11  # of the list of what to check
 _ROWS_OF_MISSING = 2  # that a class takes which no window got
 _MISSING = 4  # such classes in the list
@@ -42,16 +43,16 @@ def first_answers(saved: SavedJob) -> list[str]:
     return ['<div class="answers">', *cards, "</div>"]
 
 
-def estimated_accuracy(saved: SavedJob) -> dict[str, float] | None:
+def estimate_in(saved: SavedJob) -> dict[str, float] | None:
     """accuracy, low and high; None if the folder has no estimate."""
-    return saved.summary.get("estimated_accuracy") or (saved.metrics or {}).get("estimated_accuracy") or None
+    return saved.summary.get(ESTIMATE) or (saved.metrics or {}).get(ESTIMATE) or None
 
 
 # how good
 
 
 def _how_good(saved: SavedJob) -> list[str]:
-    estimate, metrics = estimated_accuracy(saved), saved.metrics or {}
+    estimate, metrics = estimate_in(saved), saved.metrics or {}
     known: dict[str, Any] = {when: metrics[when] for when in ("after", "before") if when in metrics}
     parts = [*_numbers(estimate, known), *_scale(estimate, known)]
     made = (

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from transpl._utils.errors import unreadable_file
 from transpl._utils.files import read_json, third_party
 from transpl.council import CouncilExplanation, load_explanation
-from transpl.jobs.check_order import check_order, missing_class_windows
 from transpl.jobs.folder import CHECK, TRUE_LABEL, TRUTH, holds_many, require_complete_predictions, require_finished
+from transpl.jobs.review_order import check_order, missing_class_windows
 from transpl.markov import BaseExplanation, ShiftReport
 
 _ORIGIN = ("domain", "group", "start")  # columns of predictions.csv that say where a window comes from

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.wording import counted, listed
 from transpl.markov import ShiftReport, Undone
 from transpl.report import plots
 from transpl.report.adaptation.saved_job import ChannelShift, SavedJob
-from transpl.report.html_parts import bar, chart, choice, code_chip, counted, listed, percent, script_data
+from transpl.report.html_parts import bar, chart, choice, code_chip, percent, script_data
 
 _AT_ONCE = 20  # channels in the first table; the others are folded away
 _MOVED = 5  # transitions per channel in the table

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.wording import counted
 from transpl.jobs.segments import LONGEST, recordings_of, window_times
 from transpl.report.adaptation.saved_job import SavedJob
-from transpl.report.html_parts import choice, counted, script_data
+from transpl.report.html_parts import choice, script_data
 
 Floats = NDArray[np.float64]
 

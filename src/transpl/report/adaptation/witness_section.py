@@ -8,9 +8,10 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from transpl._utils.wording import counted
 from transpl.council import CouncilExplanation, witness_in_words
 from transpl.report.adaptation.saved_job import RankedWitness, SavedJob
-from transpl.report.html_parts import bar, counted, definitions, percent
+from transpl.report.html_parts import bar, definitions, percent
 
 Floats = NDArray[np.float64]
 
@@ -138,11 +139,11 @@ def _ranked(saved: SavedJob) -> tuple[list[RankedWitness], Floats, Floats] | Non
     known = {(one.witness, one.view): one for one in saved.witnesses}
     share = believed_share(explanation)
     order = [s for s in np.argsort(-share, kind="stable").tolist() if explanation.seats[s] in known]
-    same = agreement(explanation.votes[:, order])
+    same = label_agreement(explanation.votes[:, order])
     return [known[explanation.seats[s]] for s in order], share[order], same
 
 
-def agreement(votes: NDArray[np.int64]) -> Floats:
+def label_agreement(votes: NDArray[np.int64]) -> Floats:
     """Share of windows for which two witnesses give the same label, (S, S), from votes (n, S)."""
     return (votes[:, :, None] == votes[:, None, :]).mean(axis=0)
 

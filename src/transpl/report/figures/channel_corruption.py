@@ -20,10 +20,10 @@ from scipy.stats import rankdata
 
 from transpl._utils.errors import check_int, check_not_negative, invalid
 from transpl._utils.progress import tracked
+from transpl._utils.wording import counted
 from transpl.markov import TransitionCounts, channel_weights
 from transpl.report.figures.channel_alignment import RULES, distances_by_rule
 from transpl.report.figures.figure_parts import WIDE, Drawing, Section, Subject, framed
-from transpl.report.html_parts import counted
 from transpl.report.plots import BLUE, GREY
 from transpl.windows import Windows
 

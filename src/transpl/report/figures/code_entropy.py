@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from transpl._utils.errors import check_int, invalid
 from transpl._utils.progress import tracked
+from transpl._utils.wording import counted
 from transpl.report.figures.decoded_codes import COLOURS, COLUMNS, code_panels, codes_study, how_decoded
 from transpl.report.figures.figure_parts import WIDE, Drawing, Section, Subject, framed
-from transpl.report.html_parts import counted
 
 # The paper gives neither. Patches are short (8 steps): order 3 has 6 stretches for its 3! = 6 patterns, order 4 only 5
 # for 24.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transpl.jobs.check_order import check_order, missing_class_windows, with_expected_shares
+from transpl.jobs.review_order import check_order, missing_class_windows, with_expected_shares
 
 
 @given(st.integers(2, 5), st.integers(2, 30), st.integers(0, 99))
