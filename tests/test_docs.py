@@ -23,6 +23,7 @@ def _in_backticks(pattern: str) -> set[str]:
 
 DOTTED = sorted(_in_backticks(r"transpl(?:\.\w+)+"))
 PATHS = sorted(_in_backticks(r"(?:src|tests|benchmarks|examples|docs)/[\w./*-]*"))
+MODULES = sorted(_in_backticks(r"[a-z_]+/[\w/]+\.py"))
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)((?:\n   .+)*)", flags=re.M)
 
 
@@ -60,6 +61,12 @@ def test_names_resolve(name):
 @pytest.mark.parametrize("path", PATHS)
 def test_paths_exist(path):
     assert list(ROOT.glob(path.rstrip("/."))), f"{path} does not exist"
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_modules_exist(path):
+    """Pages name them from the root or from the package."""
+    assert any((folder / path).is_file() for folder in (ROOT, ROOT / "src" / "transpl")), f"{path} does not exist"
 
 
 def test_pages_name_code_and_files():
