@@ -127,6 +127,14 @@ def seconds_since(start: str, t: pd.Series) -> pd.Series:
     return pd.Timestamp(start) + pd.to_timedelta(t, unit="s")
 
 
+def vibrating(frame: pd.DataFrame) -> pd.DataFrame:
+    """Four times the rows, and a vibration that looks slow in every fourth."""
+    t = np.arange(4 * len(frame)) / (4 * RATE)
+    vibration = 0.5 * np.sin(2 * np.pi * 1.9 * RATE * t)
+    signals = {name: np.interp(t, frame["t"], frame[name]) + vibration for name in ("ax", "ay")}
+    return pd.DataFrame({"t": t, **signals, "activity": frame["activity"].repeat(4).to_numpy()})
+
+
 SAME = {
     "csv": csv(),
     "csv, packed": csv(".csv.gz"),
@@ -213,7 +221,8 @@ SAME = {
 NEARLY = {  # other samples of the same signal
     "a jittered clock": times(lambda t: t + np.random.default_rng(0).normal(0, 0.006, N)),
     "a clock in whole seconds": times(np.floor),
-    "another sampling rate, with --rate": changed(lambda frame: frame[::2], rate=float(RATE)),
+    "half the sampling rate, with --rate": changed(lambda frame: frame[::2], rate=float(RATE)),
+    "four times the sampling rate, and vibrations, with --rate": changed(vibrating, rate=float(RATE)),
     "windows in seconds": changed(lambda frame: frame, window="1s"),
 }
 REFUSED = {
