@@ -67,3 +67,7 @@ __getattr__ = lazy_names(
         "target_sample": ("MAX_WINDOWS", "TargetSample"),
     },
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
