@@ -23,15 +23,20 @@ from transpl.markov import TransitionCounts, transport_cost
 # Two witnesses in two views are a whole council, and quick.
 QUICK = {"witnesses": ("codes", "linear"), "views": ("recorded", "standardised"), "patch_length": 4}
 NAMES = np.array(["run", "sit", "walk"])
+
+
 # scikit-learn's checks bring tables of a few columns, and of two classes or more: all witnesses must cope.
-FOR_TABLES = TransPL(witnesses=("codes", "linear", "trees"))
-
-
-@parametrize_with_checks([FOR_TABLES], expected_failed_checks=lambda estimator: {})
+@parametrize_with_checks([TransPL(witnesses=("codes", "linear"))], expected_failed_checks=lambda estimator: {})
 def test_scikit_learns_own_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([TransPL(witnesses=("codes", "trees"))], expected_failed_checks=lambda estimator: {})
+def test_scikit_learns_own_checks_with_trees(estimator, check):
+    test_scikit_learns_own_checks(estimator, check)
 
 
 @pytest.fixture(scope="module")
