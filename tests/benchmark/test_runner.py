@@ -113,6 +113,18 @@ def test_what_is_finished_is_not_made_again(home):
     assert len(list((home / "sources").glob("*/source.json"))) == 1, "one source model for all four"
 
 
+@pytest.mark.parametrize("year", [1990, 2100])
+def test_a_clock_that_was_moved_makes_nothing_twice(home, year):
+    specs = plan("no-adapt", "softmax").runs()
+    first, _ = run(specs, home)
+    (home / "runs" / f"{first.spec.digest}.json").unlink()
+    for path in home.rglob("*"):
+        os.utime(path, times=((year - 1970) * 31_556_952,) * 2)
+    (again,) = run(specs, home)
+    assert (again.spec, again.result.fingerprint) == (first.spec, first.result.fingerprint)
+    assert run(specs, home) == []
+
+
 def test_only_labels(home):
     row = replace(plan("transpl").rows[0], goal="label")
     (spec,) = replace(plan("transpl"), rows=(row,)).runs()

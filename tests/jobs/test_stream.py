@@ -133,6 +133,19 @@ def test_a_run_that_died_goes_on_and_ends_with_the_same_bytes(model, file, tmp_p
     assert contents(tmp_path / "whole") == contents(tmp_path / "broken")
 
 
+@pytest.mark.parametrize("year", [1990, 2100])
+def test_a_clock_that_was_moved_meanwhile_changes_no_byte(model, file, tmp_path, monkeypatch, year):
+    label_windows(model, file, tmp_path / "whole", chunk=CHUNK)
+    stop_after(monkeypatch, 2)
+    with pytest.raises(Killed):
+        label_windows(model, file, tmp_path / "broken", chunk=CHUNK)
+    monkeypatch.undo()
+    for path in (tmp_path / "broken").rglob("*"):
+        os.utime(path, times=((year - 1970) * 31_556_952,) * 2)
+    label_windows(model, file, tmp_path / "broken", chunk=CHUNK)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "broken")
+
+
 def test_going_on_encodes_nothing_twice(model, file, tmp_path, monkeypatch):
     stop_after(monkeypatch, 2)
     with pytest.raises(Killed):
