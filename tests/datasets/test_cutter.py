@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from transpl.datasets.recordings.cutter import CellFiller, TableRows, Tally
+from transpl.datasets.recordings.cutter import CellFiller
+from transpl.datasets.recordings.table_rows import TableRows, Tally
 
 GAP = 4.5
 

@@ -135,6 +135,11 @@ def vibrating(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"t": t, **signals, "activity": frame["activity"].repeat(4).to_numpy()})
 
 
+def written_index(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    frame.to_csv(folder / "walk.csv")
+    return {"path": folder / "walk.csv"}
+
+
 SAME = {
     "csv": csv(),
     "csv, packed": csv(".csv.gz"),
@@ -162,9 +167,7 @@ SAME = {
     "MATLAB, a struct for each recording": matlab_structs,
     "HDF5, a group for each recording": hdf5_groups,
     "NetCDF": netcdf,
-    "a written-out index": lambda frame, folder: (
-        frame.to_csv(folder / "walk.csv") or {"path": folder / "walk.csv"}  # type: ignore[func-returns-value]
-    ),
+    "a written-out index": written_index,
     "columns in another order": changed(lambda frame: frame[["activity", "ay", "t", "ax"]], channels=["ax", "ay"]),
     "columns in other spelling": changed(
         lambda frame: frame.rename(columns={"ax": "AX (m/s2)", "ay": " a_Y", "t": "T", "activity": "Activity"}),

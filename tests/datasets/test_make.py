@@ -21,12 +21,13 @@ from transpl.datasets.dataset import TEST, TRAIN
 from transpl.datasets.prepared import load_prepared
 from transpl.datasets.recordings import cutter
 from transpl.datasets.recordings.clocks import Clock
-from transpl.datasets.recordings.cutter import Run, Sizes
+from transpl.datasets.recordings.cutter import Run
 from transpl.datasets.recordings.make import prepare_recordings
 from transpl.datasets.recordings.reading import read_recordings
 from transpl.datasets.recordings.samplers import Averager, Resampler
 from transpl.datasets.recordings.split import DROPPED, Names, Placed, choose_split, missing_classes, split_windows
 from transpl.datasets.recordings.table_stream import Words
+from transpl.datasets.recordings.window_sizes import Sizes
 
 
 def table(n: int = 100, first: float = 0.0, **columns: Any) -> pd.DataFrame:

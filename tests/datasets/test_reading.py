@@ -671,7 +671,7 @@ def test_rows_at_rest_on_a_coarse_clock_are_kept(tmp_path: Path) -> None:
     frame = table(400, t=np.arange(400) // 20).assign(ax=np.arange(400) // 4, ay=0.0)
     found = read(tmp_path, frame, time_col="t")
     assert len(found) == 79
-    np.testing.assert_allclose(found.X[:, 0], (found.start[:, None] + np.arange(10)) // 4)  # type: ignore[index]
+    np.testing.assert_allclose(found.X[:, 0], (found.start[:, None] + np.arange(10)) // 4)
 
 
 def test_an_empty_cell_does_not_change_other_channels(tmp_path: Path) -> None:
@@ -745,7 +745,7 @@ def test_labels_of_a_target_do_not_decide_which_rows_repeat_another(tmp_path: Pa
     t = np.arange(80) / 10
     frame = pd.concat([table(80, t=t, label="sit"), table(80, t=t, label="walk")])
     apart = read(tmp_path, frame, time_col="t", label_col="label")
-    assert set(apart.y.tolist()) == {"sit", "walk"}  # type: ignore[union-attr]
+    assert set(apart.y.tolist()) == {"sit", "walk"}
     without = read(tmp_path, frame.drop(columns="label"), time_col="t")
     found = read(tmp_path, frame, time_col="t", label_col="label", labels_only_score=True)
     np.testing.assert_array_equal(found.X, without.X)

@@ -188,12 +188,12 @@ def half_labelled() -> dict[str, bytes]:
         if first and path.name.startswith("labels"):
             raise KeyboardInterrupt
 
-    stream.write_rows = interrupt  # type: ignore[attr-defined]
+    stream.write_rows = interrupt
     try:
         with suppress(KeyboardInterrupt):
             stream.label_windows(model_of_labels(), WINDOWS, home / "labels", adapt=True, chunk=1)
     finally:
-        stream.write_rows = save_rows  # type: ignore[attr-defined]
+        stream.write_rows = save_rows
     return {path.name: path.read_bytes() for path in (home / "labels").iterdir() if path.name != ".lock"}
 
 

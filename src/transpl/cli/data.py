@@ -11,6 +11,7 @@ import typer
 from transpl._utils.locks import writing
 from transpl.cli.command import CHOICE, FILES, Command
 from transpl.cli.options import AsJson, log, print_json, read_settings, split_assignments, split_names
+from transpl.cli.reading_options import Gap, Rate, TimeUnit
 
 app = typer.Typer(no_args_is_help=True, help="Prepare data sets and look at them.")
 
@@ -163,18 +164,9 @@ def make(
         int | None,
         typer.Option(min=1, help="Samples between windows. Default: half a window.", rich_help_panel=FILES),
     ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Interpolate to so many samples per second. Default: leave as it is.", rich_help_panel=FILES),
-    ] = None,
-    gap: Annotated[
-        float | None,
-        typer.Option(help="Seconds without a row that cut. Default: over 3 missing samples.", rich_help_panel=FILES),
-    ] = None,
-    time_unit: Annotated[
-        str | None,
-        typer.Option(help="Of a time column of numbers: s, ms, us, ns. Default: found.", rich_help_panel=FILES),
-    ] = None,
+    rate: Rate = None,
+    gap: Gap = None,
+    time_unit: TimeUnit = None,
     split: Annotated[
         str | None,
         typer.Option(

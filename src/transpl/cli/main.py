@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from transpl.cli.adapt import adapt, demo, label, predict
+from transpl.cli.adapt import adapt, demo
 from transpl.cli.bench import bench, table
 from transpl.cli.check import check
 from transpl.cli.command import Command, be_quiet
 from transpl.cli.data import app as datasets_app
 from transpl.cli.exit import run_and_exit
 from transpl.cli.inspect import figure, methods, monitor, report, review
+from transpl.cli.label import label, predict
 from transpl.cli.production import export, serve
 from transpl.cli.reading_options import with_reading
 

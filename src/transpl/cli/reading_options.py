@@ -24,6 +24,20 @@ _ADD_CHANNELS = "The model needs them: add them, or adapt again with the channel
 REMEMBERED = ("domain_col", "group_col", "time_col")  # columns of the source that new recordings may lack
 
 
+Rate = Annotated[
+    float | None,
+    typer.Option(help="Resample all recordings to so many samples per second.", rich_help_panel=FILES),
+]
+Gap = Annotated[
+    float | None,
+    typer.Option(help="Seconds without a row that cut.", show_default="over 3 missing samples", rich_help_panel=FILES),
+]
+TimeUnit = Annotated[
+    str | None,
+    typer.Option(help="Of a time column of numbers: s, ms, us, ns.", show_default="found", rich_help_panel=FILES),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How recordings are read, as it was typed. A command with a parameter `reading` has an option for each field."""
@@ -50,20 +64,9 @@ class Reading:
     domain_col: Annotated[
         str | None, typer.Option(help="Column that names the domain (user, device, patient).", rich_help_panel=FILES)
     ] = None
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Resample all recordings to so many samples per second.", rich_help_panel=FILES),
-    ] = None
-    gap: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds without a row that cut.", show_default="over 3 missing samples", rich_help_panel=FILES
-        ),
-    ] = None
-    time_unit: Annotated[
-        str | None,
-        typer.Option(help="Of a time column of numbers: s, ms, us, ns.", show_default="found", rich_help_panel=FILES),
-    ] = None
+    rate: Rate = None
+    gap: Gap = None
+    time_unit: TimeUnit = None
     sep: Annotated[
         str | None,
         typer.Option(
@@ -106,6 +109,7 @@ def with_reading(command: Callable[..., None]) -> Callable[..., None]:
         reading = Reading(**{option.name: given.pop(option.name) for option in options})
         command(**given, reading=reading)
 
+    # `inspect` looks here, and so typer; the types of functions do not have it.
     with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {each.name: each.annotation for each in parameters}
     return with_options

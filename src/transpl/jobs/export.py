@@ -95,8 +95,9 @@ def export_numpy(
 
 
 def _write_folder(home: Path, exported: ExportedModel) -> None:
+    arrays: dict[str, Any] = {**exported.arrays}
     with replacing(home / "weights.npz") as part, part.open("wb") as stream:
-        np.savez_compressed(stream, **exported.arrays)  # type: ignore[arg-type]
+        np.savez_compressed(stream, **arrays)
     write_text(home / "predict.py", Path(numpy_predictor.__file__).read_text(encoding="utf-8"))
     write_json(home / "model.json", exported.about)
 

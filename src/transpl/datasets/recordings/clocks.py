@@ -203,7 +203,18 @@ def seconds_since(times: pd.Series[Any], origin: Any, unit: str = "s") -> Floats
     return np.asarray(since, dtype=np.float64) / UNITS[unit]
 
 
+def split_ratio(interval: float, known: float) -> tuple[int, float]:
+    """Return k and f with interval = 1000^k f known, f as near to 1 as can be: units of time, and a ratio of rates."""
+    power = round(math.log(interval / known, _NEXT_UNIT))
+    return power, interval / known / float(_NEXT_UNIT) ** power
+
+
+def is_same_rate(ratio: float) -> bool:
+    """Whether sampling rates of this ratio count as equal."""
+    return abs(math.log(ratio)) <= math.log(SAME_RATE)
+
+
 def units_apart(interval: float, known: float) -> int:
     """Return k if `interval` is about 1000^k times `known`: then the clocks count in other units; else 0."""
-    apart = math.log(interval / known, _NEXT_UNIT)
-    return round(apart) if abs(apart - round(apart)) * math.log(_NEXT_UNIT) <= math.log(SAME_RATE) else 0
+    power, ratio = split_ratio(interval, known)
+    return power if is_same_rate(ratio) else 0

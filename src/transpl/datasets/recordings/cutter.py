@@ -10,9 +10,9 @@ Every run is cut from its own start. Rows may arrive in pieces of any size: the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from transpl.datasets.recordings.clocks import MAX_BRIDGED, Clock, Floats, Ints, measure_clock
 from transpl.datasets.recordings.samplers import check_rate, sampler_of
+from transpl.datasets.recordings.table_rows import TableRows, Tally
+from transpl.datasets.recordings.window_sizes import Sizes
 
 Flags = NDArray[np.bool_]
 
@@ -27,40 +29,6 @@ CLOCK_ROWS = 1000  # first rows of a recording, from which its usual time step i
 MAX_PAUSE = 1_000_000  # rows of other recordings after which a recording with a clock ends
 _ROW_COUNT = Clock(1.0, MAX_BRIDGED + 1.5)  # where there is no clock, rows are counted
 _ELSEWHERE = 1e6  # what rows of others between two rows add to that count
-
-
-@dataclass(frozen=True, eq=False)
-class TableRows:
-    """Rows of a table, in order.
-
-    number : row of the file, from 0 after the header; increasing
-    values : (rows, channels), NaN where missing
-    time : seconds from any origin; None without a clock
-    label : index of the row's label, -1 for a row without one
-    domain, group : indices, or None
-    """
-
-    number: Ints
-    values: Floats
-    time: Floats | None
-    label: Ints
-    domain: Ints | None = None
-    group: Ints | None = None
-
-    def at(self, rows: Any) -> TableRows:
-        columns = (self.number, self.values, self.time, self.label, self.domain, self.group)
-        return TableRows(*(None if column is None else column[rows] for column in columns))  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-
-class Sizes(NamedTuple):
-    """Window and step in samples, and the samples per second if runs are resampled."""
-
-    window: int
-    step: int
-    rate: float | None = None
 
 
 class Pieces(NamedTuple):
@@ -78,37 +46,6 @@ class Found(NamedTuple):
     group: int
     label: int
     pieces: Pieces
-
-
-@dataclass
-class Tally:
-    """How many rows are in no window, by reason; samples instead of rows where runs are resampled."""
-
-    rows: int = 0
-    missing: int = 0  # rows in which a channel lacks a value that is not filled in
-    bridged: int = 0  # of the missing ones, those that samples between their neighbours stand for
-    filled: int = 0  # samples that were filled in
-    uneven: int = 0  # rows of recordings with an uneven clock
-    unlabelled: int = 0
-    backwards: int = 0
-    standing: int = 0
-    gaps: int = 0
-    before_gap: int = 0
-    before_label: int = 0
-    at_end: int = 0
-    between: int = 0
-    longest_run: int = 0
-
-    def add(self, other: Tally) -> None:
-        longest = max(self.longest_run, other.longest_run)
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-        self.longest_run = longest
-
-    @property
-    def left_out(self) -> int:
-        lacking = self.missing - self.bridged + self.unlabelled
-        return lacking + self.before_gap + self.before_label + self.at_end + self.between
 
 
 class FileCutter:
@@ -308,7 +245,7 @@ class CellFiller:
     def feed(self, rows: TableRows, gap: float) -> TableRows | None:
         """Return the rows that are ready; `gap` is the longest time between neighbours."""
         if self._kept is not None:
-            rows, self._kept = _joined(self._kept, rows), None
+            rows, self._kept = self._kept.followed_by(rows), None
         assert rows.time is not None
         if not len(self._time):
             self._time = self._value = np.full(rows.values.shape[1], np.nan)
@@ -410,14 +347,6 @@ class Run:
         self._skip = max(0, following - len(values))
         self._values, self._rows = values[following:].copy(), rows[following:].copy()
         return Pieces(np.ascontiguousarray(every[starts]), rows[starts], rows[starts + window - 1])
-
-
-def _joined(some: TableRows, others: TableRows) -> TableRows:
-    columns = (
-        None if a is None or b is None else np.concatenate([a, b])
-        for a, b in ((getattr(some, each.name), getattr(others, each.name)) for each in fields(TableRows))
-    )
-    return TableRows(*columns)  # type: ignore[arg-type]
 
 
 def _by_recording(rows: TableRows) -> list[tuple[tuple[int, int], TableRows]]:

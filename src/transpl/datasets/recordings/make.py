@@ -27,7 +27,7 @@ from transpl.datasets.prepare import archive_origin, refuse_built_in, refuse_to_
 from transpl.datasets.prepared import prepared_path
 from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.clocks import UNITS, Clock, Ints
-from transpl.datasets.recordings.cutter import FileCutter, Sizes, Tally
+from transpl.datasets.recordings.cutter import FileCutter
 from transpl.datasets.recordings.split import (
     DROPPED,
     Names,
@@ -38,8 +38,10 @@ from transpl.datasets.recordings.split import (
     missing_classes,
     split_windows,
 )
+from transpl.datasets.recordings.table_rows import Tally
 from transpl.datasets.recordings.table_stream import Layout, Vocabulary, Words, find_tables, name_layout, stream_rows
 from transpl.datasets.recordings.tables import TABLES, has_suffix
+from transpl.datasets.recordings.window_sizes import Sizes
 
 CHUNK_ROWS = 200_000
 DOMAIN_FROM = ("file", "folder")

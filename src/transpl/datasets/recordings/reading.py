@@ -22,7 +22,6 @@ from transpl._utils.files import require_regular
 from transpl._utils.wording import counted
 from transpl.datasets.recordings.array_files import ARRAYS, holds_windows, read_arrays, recording_column
 from transpl.datasets.recordings.clocks import UNITS, Floats, is_time_of_day, seconds_column
-from transpl.datasets.recordings.cutter import Sizes
 from transpl.datasets.recordings.guess import role_warnings
 from transpl.datasets.recordings.long_layout import from_long
 from transpl.datasets.recordings.recording_rows import Rows, cut_recordings, order_recordings, usual_interval
@@ -50,7 +49,7 @@ from transpl.datasets.recordings.tables import (
     unknown_format,
 )
 from transpl.datasets.recordings.window_archive import read_windows
-from transpl.datasets.recordings.window_sizes import check_size, in_samples
+from transpl.datasets.recordings.window_sizes import Sizes, check_size, in_samples
 from transpl.windows import name_channels
 
 __all__ = ["Recordings", "read_recordings", "read_table"]
@@ -162,7 +161,7 @@ def read_recordings(
     window, step : int or str, optional
         In samples, or in seconds as "2.5s"; by default 128 samples, and half a window.
     rate : float, optional
-        Interpolate to so many samples per second.
+        Resample to so many samples per second; of a faster recording, each is a mean.
     gap : float, optional
         Seconds without a row that end a run; by default more than three missing samples on end.
     time_unit : {"s", "ms", "us", "ns"}, optional

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from transpl._utils.errors import invalid
 from transpl._utils.wording import counted
 from transpl.datasets.recordings.clocks import DAY, Clock, Floats, measure_clock, spread_repeated, units_apart
-from transpl.datasets.recordings.cutter import RecordingCutter, Sizes, TableRows, Tally
+from transpl.datasets.recordings.cutter import RecordingCutter
 from transpl.datasets.recordings.samplers import check_rate
+from transpl.datasets.recordings.table_rows import TableRows, Tally
 from transpl.datasets.recordings.tables import Text
+from transpl.datasets.recordings.window_sizes import Sizes
 from transpl.windows import label_breaks
 
 _MOSTLY = 0.5  # of the rows

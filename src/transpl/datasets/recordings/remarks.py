@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from transpl._utils.wording import counted
-from transpl.datasets.recordings.clocks import SAME_RATE, Clock, units_apart
-from transpl.datasets.recordings.cutter import Sizes, Tally
+from transpl.datasets.recordings.clocks import SAME_RATE, Clock, is_same_rate, split_ratio
+from transpl.datasets.recordings.table_rows import Tally
 from transpl.datasets.recordings.tables import Text
+from transpl.datasets.recordings.window_sizes import Sizes
 
 LOUD = 0.05  # share of rows in no window, above which a person should know
-_NEXT_UNIT = 1000
 
 
 class Account(NamedTuple):
@@ -86,9 +85,8 @@ def rate_warnings(interval: float | None, known: float | None, rate: float | Non
     """Return a line if rows are not as far apart as in training; a factor of 1000^k may be another unit of time."""
     if interval is None or known is None or rate is not None:
         return []
-    power = round(math.log(interval / known, _NEXT_UNIT))
-    factor = interval / known / float(_NEXT_UNIT) ** power
-    if units_apart(interval, known) or abs(math.log(factor)) <= math.log(SAME_RATE):
+    _, factor = split_ratio(interval, known)
+    if is_same_rate(factor):
         return []
     return [
         f"its rows are {factor:.3g} times as far apart in time as the source's ({interval:g} against {known:g} s), "

@@ -18,9 +18,9 @@ from transpl._utils.errors import unreadable_file
 from transpl.datasets.recipe import Log
 from transpl.datasets.recordings.array_files import recording_column
 from transpl.datasets.recordings.clocks import Ints, refuse_ages, seconds_since, time_column, unit_of_dates
-from transpl.datasets.recordings.cutter import TableRows
 from transpl.datasets.recordings.dialects import find_dialect
 from transpl.datasets.recordings.signals import SignalReader, choose_channels
+from transpl.datasets.recordings.table_rows import TableRows
 from transpl.datasets.recordings.tables import (
     CSV,
     TABLES,

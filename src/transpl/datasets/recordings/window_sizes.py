@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from transpl._utils.errors import check_int, invalid
 
 WINDOW = 128  # samples
 _SECONDS = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*s\s*")
+
+
+class Sizes(NamedTuple):
+    """Window and step in samples, and the samples per second if runs are resampled."""
+
+    window: int
+    step: int
+    rate: float | None = None
 
 
 def check_size(argument: str, size: int | str | None) -> bool:
