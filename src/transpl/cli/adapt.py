@@ -25,6 +25,7 @@ from transpl.cli.options import (
 from transpl.cli.reading_options import READ, Reading, read_and_log, read_files
 
 if TYPE_CHECKING:
+    from transpl import TransPL
     from transpl.datasets.recordings.reading import Recordings
     from transpl.jobs import JobOutcome
 
@@ -106,13 +107,13 @@ def demo(
 
     The scores are printed as they come out, good or bad.
     """
-    from transpl import TransPL, datasets, jobs
+    from transpl import datasets, jobs
     from transpl.datasets.pairs import parse_pair
-    from transpl.estimator import check_mode
 
-    parameters = _parameters(
+    model = _new_model(
         ctx,
         change,
+        mode,
         variant=variant,
         random_state=seed,
         max_epochs=epochs,
@@ -122,8 +123,6 @@ def demo(
         device=device,
         undo=_kinds(undo),
     )
-    model = TransPL(**parameters, verbose=True).check_parameters()
-    check_mode(variant, mode)
     data = datasets.load(dataset)
     if pair is None:
         source, target = _DEMO_WATCH_PAIR if data.name == "watch" else data.pairs[0]
@@ -224,14 +223,14 @@ def adapt(
 
     Several targets share one source model. Each gets its own folder in --out; one that fails does not stop the others.
     """
-    from transpl import TransPL, jobs
+    from transpl import jobs
     from transpl._utils.parallel import check_workers
     from transpl.datasets.recordings.several import expand_patterns, files_of, is_pattern
-    from transpl.estimator import check_mode
 
-    parameters = _parameters(
+    model = _new_model(
         ctx,
         change,
+        mode,
         variant=variant,
         random_state=seed,
         max_epochs=epochs,
@@ -243,8 +242,6 @@ def adapt(
         undo=_kinds(undo),
         triads=_triads(triads),
     )
-    model = TransPL(**parameters, verbose=True).check_parameters()  # before files are read that may take long
-    check_mode(variant, mode)
     jobs.check_grouping(model, one_label_per_group, smooth)
     paths = [*target, *(more or ())]
     files, are_many = expand_patterns(paths), len(paths) > 1 or is_pattern(paths[0])
@@ -291,9 +288,13 @@ def adapt(
         _report(jobs.run(job, model, out, log, source_from=source_from), as_json)
 
 
-def _parameters(ctx: typer.Context, changes: Sequence[str] | None, **options: Any) -> dict[str, Any]:
-    """Parameters of TransPL: those with an option of their own, and those that `--set` changes; TransPL checks them."""
+def _new_model(ctx: typer.Context, changes: Sequence[str] | None, mode: str | None, **options: Any) -> TransPL:
+    """An unfitted model of parameters with an option of their own, and of those that `--set` changes.
+
+    All are checked here, before files are read that may take long.
+    """
     from transpl import TransPL
+    from transpl.estimator import check_mode
 
     known = sorted(set(TransPL().get_params()) - set(_NOT_TO_SET))
     found = dict(options)
@@ -310,7 +311,9 @@ def _parameters(ctx: typer.Context, changes: Sequence[str] | None, **options: An
                 "--set", expected=f"no {name} beside {typed}", got=repr(text), advice="Leave out one of them."
             )
         found[name] = setting_value(value)
-    return found
+    model = TransPL(**found, verbose=True).check_parameters()
+    check_mode(model.variant, mode)
+    return model
 
 
 def _kinds(undo: str) -> str | tuple[str, ...]:
