@@ -269,6 +269,10 @@ WRONG = {
         "X: expected windows of at least 16",
     ),
     "mode of the other variant": (["--mode", "finetune"], "mode: expected 'markov' with variant='plus'"),
+    "mode of a variant that was set": (
+        ["--set", "variant=paper", "--mode", "finetune", "--source", "absent.csv"],
+        "absent.csv: no such file",  # the mode is right
+    ),
     "nothing to undo like that": (["--undo", "turn,tune"], "undo: expected one of"),
     "stranger in a triad": (["--triads", "ax ay az"], "triads: expected names of channels (ax, ay), got 'az'"),
     "half a triad": (["--triads", "ax ay"], "triads: expected three channels each"),
